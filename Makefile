@@ -1,0 +1,53 @@
+# Everything lives in one virtual environment, made on the first call and only mended when pyproject.toml or constraints.txt change.
+PYTHON ?= python3
+VENV ?= .venv
+ARGS ?= dataset=spiral method=kdf
+
+BIN := $(VENV)/bin
+INSTALL = $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --use-pep517 --constraint constraints.txt
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: run test bench lint format clean help
+
+run: $(VENV)/.run  ## install, then run the kernel density forest on the spiral (others: make run ARGS="dataset=digits method=kdf")
+	@$(BIN)/kdg run $(ARGS)
+
+test: lint  ## install with the dev extra, then check style, types and tests
+	@$(BIN)/pytest -n 2
+
+bench: $(VENV)/.run  ## time the kernel density forest against the forest it wraps
+	@$(BIN)/python scripts/bench_kdf.py
+
+lint: $(VENV)/.dev  ## check style and types only
+	@$(BIN)/ruff check --quiet --output-format concise
+	@$(BIN)/ruff format --quiet --check --output-format concise || { echo "not formatted as above; make format does it" >&2; exit 1; }
+	@$(BIN)/pyright --pythonpath $(BIN)/python
+
+format: $(VENV)/.dev  ## sort imports, mend what ruff can mend, format
+	@$(BIN)/ruff check --fix-only --quiet
+	@$(BIN)/ruff format
+
+clean:  ## remove the virtual environment and what tests and builds left; outputs/ stays
+	@rm -rf $(VENV) dist build .pytest_cache .ruff_cache .hypothesis
+	@find conf kdgraph scripts tests -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+help:  ## list these commands
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+$(VENV)/.created:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	|| { echo "kdgraph needs Python 3.11 or newer; $(PYTHON) is $$(command -v $(PYTHON) >/dev/null && $(PYTHON) --version 2>&1 || echo not there); name another: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+# The dev install is a run install too, so it sets both stamps.
+$(VENV)/.run: pyproject.toml constraints.txt | $(VENV)/.created
+	@echo "installing kdgraph into $(VENV) (once; about a minute)"
+	@$(INSTALL) --editable .
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/.created
+	@echo "installing kdgraph and what its tests need into $(VENV) (once; about a minute)"
+	@$(INSTALL) --editable '.[dev]'
+	@touch $(VENV)/.run $@

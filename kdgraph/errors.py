@@ -1,0 +1,34 @@
+"""The errors that a user of kdgraph can meet, and the exit code that each one gives ``kdg``.
+
+Every message is one line that names the value, the rule and the way out.
+"""
+
+from __future__ import annotations
+
+
+class KdgError(Exception):
+    """Base of all errors that kdgraph raises on purpose; ``kdg`` prints its one line without a traceback."""
+
+    exit_code = 1
+
+
+class UsageError(KdgError, ValueError):
+    """Something that the user gave cannot be used; nothing was run."""
+
+    exit_code = 2
+
+
+class ConfigError(UsageError):
+    """A key, an option or a combination in the configuration that does not exist or does not fit."""
+
+
+class ParameterError(UsageError):
+    """A parameter of a component has the wrong type or lies outside its range."""
+
+
+class DataError(UsageError):
+    """The data cannot be used: missing, not a table, NaN, one class only, too few rows."""
+
+
+class RunFailed(KdgError):
+    """The run itself failed; what was done before it stays in the store."""

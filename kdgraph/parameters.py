@@ -1,0 +1,138 @@
+"""Types and ranges of parameters, written once as annotations of ``__init__`` and checked from there.
+
+``alpha: Fraction = 0.005`` is documentation, the check in ``fit`` and the check of ``calibrator.alpha=…`` on the command line.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import types
+import typing
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Annotated, Any, Literal, Union
+
+from kdgraph.errors import ParameterError
+
+
+@dataclass(frozen=True)
+class Range:
+    """An interval of numbers; ``closed`` says which ends belong to it."""
+
+    low: float
+    high: float = math.inf
+    closed: Literal["both", "left", "right", "neither"] = "left"
+
+    def __contains__(self, value: float) -> bool:
+        above = value >= self.low if self.closed in ("both", "left") else value > self.low
+        below = value <= self.high if self.closed in ("both", "right") else value < self.high
+        return above and below
+
+    def __str__(self) -> str:
+        left = "[" if self.closed in ("both", "left") else "("
+        right = "]" if self.closed in ("both", "right") else ")"
+        return f"{left}{self.low:g}, {self.high:g}{right}"
+
+
+Count = Annotated[int, Range(1)]
+"""An integer from 1."""
+Positive = Annotated[float, Range(0, closed="neither")]
+"""A number above 0."""
+NonNegative = Annotated[float, Range(0)]
+"""A number from 0."""
+Fraction = Annotated[float, Range(0, 1, "right")]
+"""A share in (0, 1]."""
+Share = Annotated[float, Range(0, 1, "both")]
+"""A share in [0, 1]."""
+OpenFraction = Annotated[float, Range(0, 1, "neither")]
+"""A share in (0, 1)."""
+
+_WORDS = {int: "an integer", float: "a number", bool: "true or false", str: "a string", type(None): "null"}
+
+
+def check_value(name: str, value: Any, annotation: Any) -> None:
+    """Raise :class:`ParameterError` unless ``value`` is what ``annotation`` says.
+
+    Knows ``int``, ``float`` (integers too), ``bool``, ``str``, ``None``, ``Literal``, unions, ``Annotated[…, Range]``, sequences and
+    mappings; every other annotation is taken as documentation.
+
+    >>> check_value("alpha", 0.2, Fraction)
+    >>> check_value("alpha", -0.2, Fraction)
+    Traceback (most recent call last):
+    ...
+    kdgraph.errors.ParameterError: alpha must be in (0, 1], got -0.2
+    """
+    problem = _problem(value, annotation)
+    if problem:
+        raise ParameterError(f"{name} must be {problem}, got {value!r}")
+
+
+def check_parameters(component: Any, prefix: str = "") -> None:
+    """Check every annotated ``__init__`` parameter of ``component`` (an estimator that stored them under the same names)."""
+    for name, annotation in annotations_of(type(component)).items():
+        check_value(prefix + name, getattr(component, name), annotation)
+
+
+def annotations_of(factory: Any) -> dict[str, Any]:
+    """Annotations of a class's ``__init__`` or of a function, by parameter name; parameters without one are left out."""
+    function = factory.__init__ if inspect.isclass(factory) else factory
+    try:
+        hints = typing.get_type_hints(function, include_extras=True)
+    except (NameError, TypeError):  # annotations of another library that only its type checker can read
+        return {}
+    hints.pop("return", None)
+    return hints
+
+
+def _problem(value: Any, annotation: Any) -> str | None:
+    """What ``value`` would have to be, in words, or None if it is that."""
+    origin, args = typing.get_origin(annotation), typing.get_args(annotation)
+    if annotation is Any or annotation is inspect.Parameter.empty:
+        return None
+    if origin is Annotated:
+        return _problem_in_range(value, args[0], args[1:])
+    if origin in (Union, types.UnionType):
+        return _problem_in_union(value, args)
+    if origin is Literal:
+        return None if value in args else "one of " + ", ".join(str(a) for a in args)
+    if annotation in _WORDS:
+        return None if _is_a(value, annotation) else _WORDS[annotation]
+    if isinstance(origin, type) and issubclass(origin, Sequence):
+        return _problem_in_sequence(value, args)
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return None if isinstance(value, Mapping) else "a mapping"
+    return None
+
+
+def _is_a(value: Any, kind: type) -> bool:
+    if kind is int:
+        return isinstance(value, Integral) and not isinstance(value, bool)
+    if kind is float:
+        return isinstance(value, Real) and not isinstance(value, bool) and not math.isnan(value)
+    return isinstance(value, kind)
+
+
+def _problem_in_range(value: Any, kind: Any, rules: tuple[Any, ...]) -> str | None:
+    problem = _problem(value, kind)
+    ranges = [rule for rule in rules if isinstance(rule, Range)]
+    if problem:
+        return " ".join([problem, *(f"in {rule}" for rule in ranges)])
+    outside = [rule for rule in ranges if value not in rule]
+    return f"in {outside[0]}" if outside else None
+
+
+def _problem_in_union(value: Any, options: tuple[Any, ...]) -> str | None:
+    problems = [_problem(value, option) for option in options]
+    if None in problems:
+        return None
+    return " or ".join(dict.fromkeys(p for p in problems if p))
+
+
+def _problem_in_sequence(value: Any, args: tuple[Any, ...]) -> str | None:
+    if isinstance(value, str) or not (isinstance(value, Sequence) or hasattr(value, "__array__")):
+        return "a list"
+    kind = args[0] if args else Any
+    problems = [p for p in (_problem(item, kind) for item in value) if p]
+    return f"a list of which each is {problems[0]}" if problems else None

@@ -1,0 +1,72 @@
+"""Check that constraints.txt resolves, for every Python that pyproject.toml names, and pins all that gets installed.
+
+Run it after changing dependencies in pyproject.toml or versions in constraints.txt::
+
+    .venv/bin/python scripts/check_constraints.py
+
+It asks the package index, installs nothing, and ends with exit code 1 if a version of Python does not resolve or a package has no pin.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+CONSTRAINTS = ROOT / "constraints.txt"
+SOURCE_ONLY = "antlr4-python3-runtime"
+"""Published without a wheel. pip resolves for another Python from wheels alone, so one is built first; it is pure Python."""
+
+
+def main() -> int:
+    """Resolve for each Python and print one line for it."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    wanted = project["dependencies"] + project["optional-dependencies"]["dev"]
+    pins = dict(line.split("==") for line in CONSTRAINTS.read_text().splitlines() if "==" in line)
+    failed = False
+    with tempfile.TemporaryDirectory() as wheels:
+        pip("wheel", "--no-deps", "--wheel-dir", wheels, f"{SOURCE_ONLY}=={pins[SOURCE_ONLY]}")
+        for version in pythons(project["classifiers"]):
+            problem, count = resolve(version, wanted, wheels, {normal(name) for name in pins})
+            failed |= bool(problem)
+            print(f"Python {version}: {problem or f'{count} packages, all pinned'}")
+    return int(failed)
+
+
+def pythons(classifiers: list[str]) -> list[str]:
+    """Versions of Python that the package says it supports, as "3.11"."""
+    return [found[1] for line in classifiers if (found := re.fullmatch(r"Programming Language :: Python :: (\d+\.\d+)", line))]
+
+
+def resolve(version: str, wanted: list[str], wheels: str, pinned: set[str]) -> tuple[str | None, int]:
+    """What is wrong with the resolution for one version of Python, or None, and the number of packages in it."""
+    try:
+        found = pip(
+            *("install", "--dry-run", "--ignore-installed", "--report", "-", "--python-version", version, "--only-binary", ":all:"),
+            *("--target", wheels, "--find-links", wheels, "--constraint", str(CONSTRAINTS), *wanted),
+        )
+    except subprocess.CalledProcessError as error:
+        return error.stderr.strip().splitlines()[0], 0
+    names = {normal(item["metadata"]["name"]) for item in json.loads(found)["install"]}
+    loose = sorted(names - pinned)
+    return (f"not pinned: {', '.join(loose)}" if loose else None), len(names)
+
+
+def pip(*arguments: str) -> str:
+    """Standard output of a quiet call of pip."""
+    command = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def normal(name: str) -> str:
+    """Return the one spelling of a package's name that package indexes compare."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
