@@ -1,0 +1,137 @@
+"""What comes in: a data set, its rows by role, and the source that it comes from."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal, Protocol, runtime_checkable
+
+import numpy as np
+
+from kdgraph.data.scaling import Scaling
+from kdgraph.errors import DataError
+
+Posterior = Callable[[np.ndarray], np.ndarray]
+"""X: Float[n, d] → P(y|x): Float[n, K], rows sum to 1."""
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Rows with labels, as every stage sees them.
+
+    Attributes
+    ----------
+    name : what the user calls it.
+    X : Float[n, d], finite.
+    y : Int[n], positions in ``classes``; Float[n] for regression.
+    classes : [K], the labels sorted by value; empty for regression.
+    feature_names : d names.
+    groups : Int[n] or None.
+    posterior : the true P(y|x) as a vectorised function, or None where nobody knows it.
+    """
+
+    name: str
+    X: np.ndarray
+    y: np.ndarray
+    classes: np.ndarray
+    feature_names: tuple[str, ...]
+    task: Literal["classification", "regression"] = "classification"
+    groups: np.ndarray | None = None
+    posterior: Posterior | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.X.ndim != 2 or len(self.X) != len(self.y):
+            raise DataError(f"{self.name}: X must have one row for each of {len(self.y)} labels, got shape {self.X.shape}")
+        bad = ~np.isfinite(self.X)
+        if bad.any():
+            row, column = np.argwhere(bad)[0]
+            raise DataError(
+                f"{self.name}: {self.feature_names[column]} has {self.X[row, column]} in row {row} ({bad.sum()} such cells); "
+                "impute or drop them before the run"
+            )
+
+    @classmethod
+    def from_labels(cls, name: str, X: np.ndarray, labels: np.ndarray, feature_names: tuple[str, ...] | None = None, **more) -> Dataset:
+        """Encode ``labels`` of any type by their sorted unique values."""
+        X = np.ascontiguousarray(X, dtype=np.float64)
+        classes, y = np.unique(np.asarray(labels), return_inverse=True)
+        if len(classes) < 2:
+            raise DataError(f"{name}: a classifier needs two classes, the target has only {classes.tolist()}")
+        names = feature_names or tuple(f"x{i + 1}" for i in range(X.shape[1]))
+        return cls(name, X, y, classes, tuple(names), **more)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hex digest of everything that is learnt from: X, y, classes, groups."""
+        digest = hashlib.sha256()
+        for part in (self.X, self.y, self.groups if self.groups is not None else np.empty(0)):
+            part = np.ascontiguousarray(part)
+            digest.update(f"{part.dtype}{part.shape}".encode())
+            digest.update(part.data)
+        digest.update(repr(self.classes.tolist()).encode())
+        return digest.hexdigest()[:16]
+
+    def rows(self, index: np.ndarray) -> Dataset:
+        """The same data set with only the rows at ``index``."""
+        groups = None if self.groups is None else self.groups[index]
+        return Dataset(self.name, self.X[index], self.y[index], self.classes, self.feature_names, self.task, groups, self.posterior)
+
+
+@dataclass(frozen=True)
+class Splits:
+    """Rows by role, all of them scaled by ``scaling``, which only ``train`` decided. Nothing that is fitted ever sees ``test``."""
+
+    train: Dataset
+    calibration: Dataset
+    test: Dataset
+    scaling: Scaling = field(default_factory=Scaling)
+
+    @property
+    def fingerprint(self) -> str:
+        """Hex digest of the three roles' fingerprints."""
+        parts = (self.train.fingerprint, self.calibration.fingerprint, self.test.fingerprint)
+        return hashlib.sha256("".join(parts).encode()).hexdigest()[:16]
+
+    @property
+    def prior(self) -> np.ndarray:
+        """Float[K]: class shares of the training rows."""
+        return np.bincount(self.train.y, minlength=len(self.train.classes)) / len(self.train.y)
+
+
+@dataclass(frozen=True)
+class OodSet:
+    """Rows that are not from the training distribution; ``params`` says which of a family, e.g. ``{"radius": 2.0}``."""
+
+    name: str
+    X: np.ndarray
+    params: dict[str, float] = field(default_factory=dict)
+
+
+@runtime_checkable
+class Simulation(Protocol):
+    """A source that can draw any number of rows and knows the truth."""
+
+    name: str
+    classes: np.ndarray
+    feature_names: tuple[str, ...]
+
+    def sample(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """X: Float[n, d], y: Int[n]."""
+        ...
+
+    def posterior(self, X: np.ndarray, n: int | None = None) -> np.ndarray:
+        """P(y|x): Float[m, K] of a sample of ``n`` rows (None: of the population)."""
+        ...
+
+
+@runtime_checkable
+class Table(Protocol):
+    """A source that has a fixed number of rows."""
+
+    name: str
+
+    def load(self) -> Dataset:
+        """The whole table."""
+        ...

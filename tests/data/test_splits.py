@@ -1,0 +1,168 @@
+from __future__ import annotations
+
+import pickle
+import re
+
+import numpy as np
+import pytest
+
+from kdgraph.data import Dataset, make_splits
+from kdgraph.data.simulations import Circle, Polynomial, Spiral, Trunk
+from kdgraph.data.tables import SklearnTable
+from kdgraph.errors import DataError, ParameterError
+
+
+class InMemory:
+    """A table for tests."""
+
+    name = "toy"
+
+    def __init__(self, data: Dataset) -> None:
+        self.data = data
+
+    def load(self) -> Dataset:
+        return self.data
+
+
+def toy(labels, scale=1.0) -> InMemory:
+    """Row i has feature i, so that rows can be told apart."""
+    return InMemory(Dataset.from_labels("toy", scale * np.arange(1.0, len(labels) + 1)[:, None], np.array(labels)))
+
+
+def rng(seed: int = 0) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+@pytest.mark.parametrize("simulation", [Spiral(), Trunk(5)], ids=["spiral", "trunk"])
+def test_size_of_one_sample_changes_no_row_of_another(simulation):
+    sizes = {"n_train": 50, "n_calibration": 40, "n_test": 30}
+    whole = make_splits(simulation, **sizes, rng=rng())
+    for changed in sizes:
+        other = make_splits(simulation, **{**sizes, changed: 61}, rng=rng())
+        for role in ("train", "calibration", "test"):
+            same = np.array_equal(getattr(whole, role).X, getattr(other, role).X)
+            assert same == (f"n_{role}" != changed)
+
+
+def test_samples_are_different_and_the_seed_decides_them():
+    a, b, c = (make_splits(Spiral(), n_train=30, n_calibration=30, n_test=30, rng=rng(seed)) for seed in (0, 0, 1))
+    assert a.fingerprint == b.fingerprint != c.fingerprint
+    assert len({a.train.fingerprint, a.calibration.fingerprint, a.test.fingerprint}) == 3
+
+
+def test_defaults_of_a_simulation():
+    splits = make_splits(Polynomial(), rng=rng())
+    assert [len(role.y) for role in (splits.train, splits.calibration, splits.test)] == [1000, 430, 1000]
+    assert splits.train.name == "polynomial"
+    np.testing.assert_allclose(splits.prior, [0.5, 0.5])
+
+
+@pytest.mark.parametrize("scale", ["none", "min_max", "max_norm"])
+def test_posterior_is_that_of_the_samples_size_in_scaled_features(scale):
+    simulation = Spiral()
+    splits = make_splits(simulation, n_train=100, n_test=40, scale=scale, rng=rng())
+    raw = make_splits(simulation, n_train=100, n_test=40, rng=rng())
+    np.testing.assert_allclose(splits.test.posterior(splits.test.X), simulation.posterior(raw.test.X, n=40), atol=1e-12)
+    np.testing.assert_allclose(splits.train.posterior(splits.test.X), simulation.posterior(raw.test.X, n=100), atol=1e-12)
+    np.testing.assert_allclose(splits.scaling.undo(splits.test.X), raw.test.X, atol=1e-14)
+
+
+def test_splits_can_be_pickled():
+    splits = make_splits(Circle(), n_train=20, n_calibration=20, n_test=20, scale="max_norm", rng=rng())
+    again = pickle.loads(pickle.dumps(splits))
+    assert again.fingerprint == splits.fingerprint
+    np.testing.assert_array_equal(again.test.posterior(splits.test.X), splits.test.posterior(splits.test.X))
+
+
+def test_a_table_is_divided_into_disjoint_rows_that_are_all_of_it():
+    splits = make_splits(toy([0, 1] * 50), rng=rng())
+    roles = [set(role.X[:, 0].tolist()) for role in (splits.train, splits.calibration, splits.test)]
+    assert [len(role) for role in roles] == [49, 21, 30]
+    assert set.union(*roles) == set(range(1, 101))
+
+
+@pytest.mark.parametrize("name", ["digits", "breast_cancer", "wine", "iris"])
+def test_real_tables_keep_their_class_shares(name):
+    """Every role's counts are within 1 of the table's share in it, and 2 for the last, which takes what is left."""
+    table = SklearnTable(name)
+    whole = np.bincount(table.load().y) / len(table.load().y)
+    splits = make_splits(table, n_test=0.3, scale="max_norm", rng=rng())
+    for role in (splits.train, splits.calibration, splits.test):
+        assert np.abs(np.bincount(role.y) - whole * len(role.y)).max() < 2
+    assert np.linalg.norm(splits.train.X, axis=1).max() == pytest.approx(1)
+
+
+def test_test_rows_do_not_depend_on_the_other_sizes():
+    a = make_splits(toy([0, 1] * 50), n_test=20, rng=rng())
+    b = make_splits(toy([0, 1] * 50), n_train=30, n_calibration=10, n_test=20, rng=rng())
+    np.testing.assert_array_equal(a.test.X, b.test.X)
+
+
+@pytest.mark.parametrize("scale", ["min_max", "max_norm"])
+def test_scaling_knows_training_rows_only(scale):
+    before = toy([0, 1] * 50)
+    plain = make_splits(before, rng=rng())
+    data = before.data
+    changed = data.X.copy()
+    changed[np.isin(data.X, np.concatenate([plain.test.X, plain.calibration.X]))] *= 1000
+    after = InMemory(Dataset("toy", changed, data.y, data.classes, data.feature_names))
+    a, b = (make_splits(source, scale=scale, rng=rng()) for source in (before, after))
+    np.testing.assert_array_equal(a.train.X, b.train.X)
+    assert np.abs(b.test.X).max() > 100 * np.abs(a.test.X).max()
+
+
+def test_fingerprint_follows_the_data_and_what_was_done_to_it():
+    base = make_splits(toy([0, 1] * 50), rng=rng())
+    others = [
+        make_splits(toy([0, 1] * 50, scale=1 + 1e-12), rng=rng()),
+        make_splits(toy([1, 0] * 50), rng=rng()),
+        make_splits(toy(["a", "b"] * 50), rng=rng()),
+        make_splits(toy([0, 1] * 50), scale="max_norm", rng=rng()),
+        make_splits(toy([0, 1] * 50), rng=rng(1)),
+    ]
+    assert len({splits.fingerprint for splits in [base, *others]}) == 6
+    assert make_splits(toy([0, 1] * 50), rng=rng()).fingerprint == base.fingerprint
+
+
+def test_a_regression_table_is_divided_without_classes():
+    y = np.linspace(0, 1, 50)
+    data = Dataset("line", y[:, None], y, np.empty(0), ("x",), task="regression")
+    splits = make_splits(InMemory(data), rng=rng())
+    assert sorted(np.concatenate([splits.train.y, splits.calibration.y, splits.test.y]).tolist()) == y.tolist()
+
+
+@pytest.mark.parametrize(
+    ("labels", "sizes", "message"),
+    [
+        (
+            ["a"] * 40 + ["b"] * 3,
+            {},
+            "toy: too few rows to calibrate, class 'b' has 1 of the 9 calibration rows and needs 2; raise n_calibration, or drop the class",
+        ),
+        (
+            [0] * 40 + [1] * 8,
+            {"n_train": 2, "n_calibration": 20},
+            "toy: class 1 has no training row among 2; ask for more, or drop the class",
+        ),
+        ([0, 1] * 5, {"n_test": 12}, "toy has 10 rows, too few for n_test 12; ask for fewer"),
+    ],
+)
+def test_tables_that_cannot_be_split(labels, sizes, message):
+    with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
+        make_splits(toy(labels), **sizes, rng=rng())
+
+
+def test_a_simulated_class_may_be_missing_too():
+    with pytest.raises(DataError, match=r"^trunk: class [01] has no training row among 1; ask for more, or drop the class$"):
+        make_splits(Trunk(), n_train=1, n_calibration=50, rng=rng())
+
+
+def test_what_is_no_source_is_refused():
+    message = "dict is no source of data; a table needs name and load, a simulation name, classes, feature_names, sample and posterior"
+    with pytest.raises(DataError, match=f"^{message}$"):
+        make_splits({}, rng=rng())
+
+
+def test_an_unknown_scale_is_refused_before_any_row_is_drawn():
+    with pytest.raises(ParameterError, match=r"^scale must be one of none, min_max, max_norm, got 'unit'$"):
+        make_splits(Spiral(), scale="unit", rng=rng())
