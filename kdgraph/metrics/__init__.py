@@ -1,0 +1,38 @@
+"""Metrics: pure functions on arrays, each stating its convention; and :func:`score`, which finds one by name and adds its error.
+
+A new metric is a function decorated with :func:`metric` or :func:`mean_over_rows`; what it needs is read from its parameters:
+``y`` (Int[n], positions in the classes), ``proba`` (Float[n, K]), ``prior`` (Float[K], training class shares), ``truth``
+(Float[n, K], true posterior). Every other parameter is an option.
+"""
+
+from __future__ import annotations
+
+from kdgraph.metrics.accuracy import brier, error, nll
+from kdgraph.metrics.calibration import ReliabilityBins, ece, mce, reliability_bins
+from kdgraph.metrics.confidence import mmc, mmc_wrong, oce
+from kdgraph.metrics.posterior import hellinger
+from kdgraph.metrics.registry import METRICS, Metric, mean_over_rows, metric
+from kdgraph.metrics.scoring import Score, check_metric, needs, options_of, score
+
+__all__ = [
+    "METRICS",
+    "Metric",
+    "ReliabilityBins",
+    "Score",
+    "brier",
+    "check_metric",
+    "ece",
+    "error",
+    "hellinger",
+    "mce",
+    "mean_over_rows",
+    "metric",
+    "mmc",
+    "mmc_wrong",
+    "needs",
+    "nll",
+    "oce",
+    "options_of",
+    "reliability_bins",
+    "score",
+]

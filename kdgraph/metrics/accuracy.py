@@ -1,0 +1,72 @@
+"""How far predicted probabilities are from the labels: error, NLL, Brier. All are means over rows; lower is better."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kdgraph.errors import ParameterError
+from kdgraph.metrics.registry import mean_over_rows
+
+
+@mean_over_rows("error", better="lower")
+def error(y: np.ndarray, proba: np.ndarray) -> np.ndarray:
+    """Share of rows whose most probable class is not the label (zero-one loss), in [0, 1].
+
+    Parameters
+    ----------
+    y : Int[n], positions in the classes.
+    proba : Float[n, K]. Of equally probable classes the first is the prediction.
+
+    Examples
+    --------
+    >>> error([0, 1], [[0.9, 0.1], [0.8, 0.2]])
+    0.5
+    """
+    return (proba.argmax(axis=1) != y).astype(np.float64)
+
+
+@mean_over_rows("NLL", better="lower")
+def nll(y: np.ndarray, proba: np.ndarray, *, clip: float = 1e-6) -> np.ndarray:
+    """Negative log likelihood of the labels in nats: mean of ``-log max(proba[i, y_i], clip)``, in [0, -log clip].
+
+    Parameters
+    ----------
+    y : Int[n], positions in the classes.
+    proba : Float[n, K].
+    clip : in (0, 1). The label's probability is raised to at least this and not renormalised; nothing is clipped from above.
+        A single row that gives its label probability 0 costs -log clip (13.8 nats at 1e-6), so the number means nothing
+        without ``clip`` beside it.
+
+    Examples
+    --------
+    >>> round(nll([0, 1], [[0.5, 0.5], [1.0, 0.0]], clip=0.25), 4)  # (log 2 + log 4) / 2
+    1.0397
+    """
+    if not 0 < clip < 1:
+        raise ParameterError(f"clip must be in (0, 1), got {clip!r}")
+    return -np.log(np.clip(proba[np.arange(len(y)), y], clip, 1.0))
+
+
+@mean_over_rows("Brier", better="lower")
+def brier(y: np.ndarray, proba: np.ndarray) -> np.ndarray:
+    """Brier score summed over all classes: mean of ``Σ_k (proba[i, k] - [y_i = k])²``, in [0, 2].
+
+    This is the score as Brier defined it; for two classes it is twice the ``Σ (p - y)²`` of the positive class alone.
+
+    Parameters
+    ----------
+    y : Int[n], positions in the classes.
+    proba : Float[n, K].
+
+    References
+    ----------
+    Brier, "Verification of forecasts expressed in terms of probability", Monthly Weather Review 78, 1950.
+
+    Examples
+    --------
+    >>> brier([0], [[0.5, 0.5]])
+    0.5
+    """
+    residual = proba.copy()
+    residual[np.arange(len(y)), y] -= 1
+    return (residual**2).sum(axis=1)

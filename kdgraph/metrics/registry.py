@@ -1,0 +1,86 @@
+"""What makes a function a metric: its name in the registry, its label, which direction is better, and its values by row."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, Literal, ParamSpec, Protocol, cast
+
+import numpy as np
+
+from kdgraph.metrics.inputs import checked
+
+P = ParamSpec("P")
+Better = Literal["lower", "higher", "neither"]
+
+
+class Metric(Protocol[P]):
+    """A function from arrays to one number, with what a table has to know about it.
+
+    Attributes
+    ----------
+    label : what people read ("NLL"); the function's name is what they type (``nll``).
+    better : which direction is better; "neither" where the number only describes.
+    by_row : the same arguments → Float[m], whose mean is the metric; None where the metric is not a mean over rows.
+    """
+
+    __name__: str
+    label: str
+    better: Better
+    by_row: Callable[P, np.ndarray] | None
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> float:
+        """Evaluate the metric."""
+        ...
+
+
+METRICS: dict[str, Metric[...]] = {}
+"""Every metric by name: filled by the decorators below, so a new metric is one decorated function."""
+
+
+def metric(label: str, *, better: Better) -> Callable[[Callable[P, float]], Metric[P]]:
+    """Register a function that returns one number; its arrays are checked before it sees them."""
+
+    def decorate(function: Callable[P, float]) -> Metric[P]:
+        return _register(_with_checked_inputs(function), None, label, better)
+
+    return decorate
+
+
+def mean_over_rows(label: str, *, better: Better) -> Callable[[Callable[P, np.ndarray]], Metric[P]]:
+    """Register the mean of a function that returns one number a row; the function itself stays reachable as ``by_row``.
+
+    The mean over no row at all is NaN.
+    """
+
+    def decorate(function: Callable[P, np.ndarray]) -> Metric[P]:
+        by_row = _with_checked_inputs(function)
+
+        @functools.wraps(function)
+        def mean(*args: P.args, **kwargs: P.kwargs) -> float:
+            values = by_row(*args, **kwargs)
+            return float(values.mean()) if len(values) else float("nan")
+
+        mean.__annotations__ = function.__annotations__ | {"return": "float"}
+        cast(Any, mean).__signature__ = inspect.signature(function).replace(return_annotation="float")
+        return _register(mean, by_row, label, better)
+
+    return decorate
+
+
+def _with_checked_inputs(function: Callable[P, Any]) -> Callable[P, Any]:
+    signature = inspect.signature(function)
+
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> Any:
+        return function(**checked(signature.bind(*args, **kwargs).arguments))  # type: ignore[call-arg]
+
+    return call
+
+
+def _register(function: Callable[P, float], by_row: Callable[P, np.ndarray] | None, label: str, better: Better) -> Metric[P]:
+    result = cast(Metric[P], function)
+    result.label, result.better, result.by_row = label, better, by_row
+    METRICS[result.__name__] = result
+    return result

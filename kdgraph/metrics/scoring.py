@@ -1,0 +1,108 @@
+"""One metric by name, with its standard error: what the evaluation records."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kdgraph.errors import ConfigError
+from kdgraph.metrics.inputs import INPUTS
+from kdgraph.metrics.registry import METRICS
+
+
+@dataclass(frozen=True)
+class Score:
+    """A measured metric.
+
+    Attributes
+    ----------
+    value : the metric, or None where it is not defined (mean confidence of wrong rows when none is wrong).
+    stderr : standard error of the mean over rows, s / √n with s² over n - 1; None where the metric is not such a mean, or n < 2.
+        It is the sampling error of the rows alone: not of training, and not of a difference between two models on one test set.
+    n : the rows that were averaged.
+    """
+
+    value: float | None
+    stderr: float | None
+    n: int
+
+
+def score(name: str, inputs: Mapping[str, Any], options: Mapping[str, Any] | None = None, *, source: str = "this data set") -> Score:
+    """Evaluate the metric called ``name``.
+
+    Parameters
+    ----------
+    name : a key of :data:`METRICS`.
+    inputs : what there is, by parameter name (``y``, ``proba``, ``prior``, ``truth``); more than the metric needs is fine, None is absent.
+    options : the metric's own options, e.g. ``{"bins": 10}``.
+    source : what the error message calls the data.
+
+    Raises
+    ------
+    ConfigError
+        As :func:`check_metric`.
+    ValueError
+        Arrays that break a rule (shape, rows that do not sum to 1, NaN).
+
+    Examples
+    --------
+    >>> score("error", {"y": [0, 1], "proba": [[0.9, 0.1], [0.8, 0.2]]})
+    Score(value=0.5, stderr=0.5, n=2)
+    """
+    available = {key: value for key, value in inputs.items() if value is not None}
+    check_metric(name, available, options or {}, source=source)
+    metric = METRICS[name]
+    arguments = {key: available[key] for key in needs(name)} | dict(options or {})
+    if metric.by_row is None:
+        return Score(_defined(metric(**arguments)), None, len(available["proba"]))
+    values = metric.by_row(**arguments)
+    n = len(values)
+    stderr = float(np.std(values, ddof=1) / math.sqrt(n)) if n > 1 else None
+    return Score(float(values.mean()) if n else None, stderr, n)
+
+
+def needs(name: str) -> frozenset[str]:
+    """Name the inputs that the metric must be given: some of ``y``, ``proba``, ``prior``, ``truth``."""
+    return frozenset(p for p in inspect.signature(_find(name)).parameters if p in INPUTS)
+
+
+def options_of(name: str) -> dict[str, Any]:
+    """List the metric's options with their defaults."""
+    parameters = inspect.signature(_find(name)).parameters
+    return {p: parameters[p].default for p in parameters if p not in INPUTS}
+
+
+def check_metric(name: str, available: Iterable[str], options: Mapping[str, Any] | None = None, *, source: str = "this data set") -> None:
+    """Raise :class:`ConfigError` unless the metric exists, has these options, and ``available`` holds every input it needs.
+
+    Looks at names only, so it can be asked before anything is computed.
+    """
+    known = options_of(name)
+    for option in options or {}:
+        if option not in known:
+            raise ConfigError(f"{name} has no option {_unknown(option, known)}")
+    for missing in sorted(needs(name) - set(available)):
+        words, way_out = INPUTS[missing]
+        raise ConfigError(f"{name} needs {words}, which {source} does not have; {way_out}")
+
+
+def _find(name: str) -> Any:
+    if name not in METRICS:
+        raise ConfigError(f"no metric named {_unknown(name, METRICS)}")
+    return METRICS[name]
+
+
+def _unknown(name: str, known: Iterable[str]) -> str:
+    names = sorted(known)
+    close = difflib.get_close_matches(str(name), names, n=1)
+    return f"'{name}'; " + (f"did you mean '{close[0]}'? " if close else "") + f"(available: {', '.join(names) or 'none'})"
+
+
+def _defined(value: float) -> float | None:
+    return None if math.isnan(value) else value

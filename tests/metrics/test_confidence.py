@@ -1,0 +1,54 @@
+"""mmc, mmc_wrong and oce on cases worked out by hand, and what must hold for any prediction."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kdgraph.metrics import mmc, mmc_wrong, oce, score
+
+ROUNDING = 1e-12  # means of at most 40 numbers of order 1
+
+
+def test_mmc_lies_between_uniform_and_sure() -> None:
+    assert mmc(np.full((5, 4), 0.25)) == 0.25
+    assert mmc(np.eye(4)) == 1
+
+
+def test_mmc_wrong_looks_at_wrong_rows_only() -> None:
+    proba = np.array([[0.9, 0.1], [0.7, 0.3], [0.2, 0.8]])
+    assert mmc_wrong([0, 1, 0], proba) == pytest.approx(0.75)
+    found = score("mmc_wrong", {"y": [0, 1, 0], "proba": proba})
+    assert (found.n, found.stderr) == (2, pytest.approx(0.05))
+
+
+def test_mmc_wrong_is_undefined_where_nothing_is_wrong() -> None:
+    assert np.isnan(mmc_wrong([0], [[0.9, 0.1]]))
+    found = score("mmc_wrong", {"y": [0], "proba": [[0.9, 0.1]]})
+    assert (found.value, found.stderr, found.n) == (None, None, 0)
+
+
+def test_oce_takes_the_absolute_value_before_the_mean() -> None:
+    proba = np.array([[0.7, 0.3], [0.5, 0.5]])
+    prior = np.array([0.6, 0.4])
+    assert oce(proba, prior) == pytest.approx(0.1)
+    assert abs(mmc(proba) - prior.max()) == pytest.approx(0)  # the mean hides it
+
+
+def test_oce_compares_largest_with_largest_whichever_class_it_is() -> None:
+    assert oce(np.array([[0.3, 0.7]]), np.array([0.7, 0.3])) == 0
+
+
+@given(st.integers(1, 40), st.integers(1, 6), st.integers(0, 10_000))
+@settings(max_examples=50, deadline=None)
+def test_oce_is_zero_only_if_every_row_is_as_sure_as_the_prior(n: int, n_classes: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    prior = rng.dirichlet(np.ones(n_classes))
+    proba = np.stack([rng.permutation(prior) for _ in range(n)])
+    assert oce(proba, prior) == 0
+    surer = proba.copy()
+    surer[0] = np.eye(n_classes)[0]
+    assert oce(surer, prior) == pytest.approx((1 - prior.max()) / n, abs=ROUNDING)
+    assert abs(mmc(surer) - prior.max()) <= oce(surer, prior) + ROUNDING

@@ -1,0 +1,154 @@
+"""Metrics by name: values, standard errors, and what is said when a name, an option or an input does not fit."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import subprocess
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from kdgraph import metrics
+from kdgraph.errors import ConfigError
+from kdgraph.metrics import METRICS, check_metric, mean_over_rows, metric, needs, options_of, score
+
+RNG = np.random.default_rng(0)
+PROBA = RNG.dirichlet(np.ones(3), size=60)
+INPUTS = {"y": RNG.integers(3, size=60), "proba": PROBA, "prior": np.full(3, 1 / 3), "truth": RNG.dirichlet(np.ones(3), size=60)}
+NAMES = ["error", "nll", "brier", "ece", "mce", "mmc", "mmc_wrong", "oce", "hellinger"]
+CONF = Path(__file__).parents[2] / "conf" / "metrics"
+
+
+def test_all_metrics_are_found_by_name() -> None:
+    assert sorted(METRICS) == sorted(NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_score_is_the_function_s_value_and_fits_into_json(name: str) -> None:
+    found = score(name, INPUTS)
+    assert found.value == pytest.approx(METRICS[name](**{key: INPUTS[key] for key in needs(name)}), abs=1e-15)
+    assert json.loads(json.dumps(asdict(found), allow_nan=False)) == asdict(found)
+    assert (found.stderr is None) == (name in ("ece", "mce"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_presentation_and_docstring(name: str) -> None:
+    function = METRICS[name]
+    assert function.label
+    assert function.better in ("lower", "higher", "neither")
+    assert inspect.getdoc(function)
+    assert str(inspect.signature(function)).endswith("-> 'float'")
+    assert all(parameter in str(function.__doc__) for parameter in inspect.signature(function).parameters)
+
+
+def test_needs_and_options() -> None:
+    assert needs("oce") == {"proba", "prior"}
+    assert needs("hellinger") == {"proba", "truth"}
+    assert options_of("ece") == {"bins": 15, "strategy": "uniform", "norm": "l1"}
+    assert options_of("error") == {}
+
+
+def test_options_reach_the_metric() -> None:
+    assert score("ece", INPUTS, {"bins": 3, "norm": "max"}).value == METRICS["mce"](INPUTS["y"], PROBA, bins=3)
+
+
+def test_standard_error_is_that_of_the_mean() -> None:
+    values = metrics.nll.by_row(INPUTS["y"], PROBA)
+    found = score("nll", INPUTS)
+    assert found.stderr == pytest.approx(np.sqrt(np.var(values, ddof=1) / 60))
+    assert found.n == 60
+
+
+def test_standard_error_covers() -> None:
+    """Of 400 samples, 68.3 % of intervals of one standard error hold the true error: 2.3 % is the standard error of that share."""
+    rng = np.random.default_rng(1)
+    held = 0
+    for _ in range(400):
+        y = (rng.random(200) < 0.3).astype(int)
+        found = score("error", {"y": y, "proba": np.tile([1.0, 0.0], (200, 1))})
+        held += abs(found.value - 0.3) <= found.stderr
+    assert 0.61 < held / 400 < 0.76
+
+
+def test_one_row_has_no_standard_error() -> None:
+    assert score("mmc", {"proba": [[1.0]]}).stderr is None
+
+
+@pytest.mark.parametrize(
+    ("name", "missing", "options", "message"),
+    [
+        (
+            "elc", (), {},
+            "no metric named 'elc'; did you mean 'ece'? (available: brier, ece, error, hellinger, mce, mmc, mmc_wrong, nll, oce)",
+        ),
+        ("ece", (), {"bin": 3}, "ece has no option 'bin'; did you mean 'bins'? (available: bins, norm, strategy)"),
+        ("mmc", (), {"clip": 3}, "mmc has no option 'clip'; (available: none)"),
+        (
+            "hellinger", ("truth",), {},
+            "hellinger needs the true posterior, which digits does not have; use metrics=default, or a simulation",
+        ),
+        (
+            "error", ("y",), {},
+            "error needs the labels, which digits does not have; ask only for metrics of the predictions alone there (mmc, oce)",
+        ),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit(name: str, missing: tuple, options: dict, message: str) -> None:
+    available = {key: value for key, value in INPUTS.items() if key not in missing}
+    for call in (
+        lambda: score(name, available | dict.fromkeys(missing), options, source="digits"),  # None is absent
+        lambda: check_metric(name, set(available), options, source="digits"),
+    ):
+        with pytest.raises(ConfigError) as raised:
+            call()
+        assert str(raised.value) == message
+        assert raised.value.exit_code == 2
+
+
+def test_a_new_metric_is_one_decorated_function() -> None:
+    before = dict(METRICS)
+    try:
+
+        @mean_over_rows("margin", better="higher")
+        def margin(proba: np.ndarray, *, power: int = 1) -> np.ndarray:
+            """Gap between the two largest probabilities."""
+            top = np.sort(proba, axis=1)
+            return (top[:, -1] - top[:, -2]) ** power
+
+        @metric("spread", better="neither")
+        def spread(proba: np.ndarray) -> float:
+            """Largest minus smallest probability."""
+            return float(proba.max() - proba.min())
+
+        assert score("margin", {"proba": [[0.75, 0.25]]}, {"power": 2}).value == 0.25
+        assert score("spread", {"proba": [[0.75, 0.25]]}).value == 0.5
+        assert (margin([[0.75, 0.25]]), spread([[1.0, 0.0]])) == (0.5, 1.0)
+    finally:
+        METRICS.clear()
+        METRICS.update(before)
+
+
+@pytest.mark.parametrize("path", sorted(CONF.glob("*.yaml")), ids=lambda path: path.stem)
+def test_configs_name_metrics_and_options_that_exist(path: Path) -> None:
+    given = {"test": {"y", "proba", "prior", "truth"}, "ood": {"proba", "prior"}, "grid": {"proba", "prior", "truth"}}
+    wanted = yaml.safe_load(path.read_text())
+    wanted.pop("defaults", None)
+    for on, by_name in wanted.items():
+        for name, options in by_name.items():
+            check_metric(name, given[on], options)
+            assert options.keys() == options_of(name).keys()  # every option is listed, so that it can be set by name
+            score(name, {key: INPUTS[key] for key in given[on]}, options)
+
+
+def test_importing_metrics_imports_only_numpy() -> None:
+    code = (
+        "import sys, kdgraph.metrics; "
+        "print([m for m in ('sklearn', 'scipy', 'pandas', 'matplotlib', 'numba', 'hydra', 'torch', 'kdgraph.data') if m in sys.modules])"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"
