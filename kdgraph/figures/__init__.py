@@ -1,0 +1,11 @@
+"""Figures: functions from arrays to a matplotlib Figure, one module a figure, one style sheet; no pyplot, so any thread may draw."""
+
+from __future__ import annotations
+
+from kdgraph.figures.colormap import posterior_colormap
+from kdgraph.figures.confidence import confidence_against_radius
+from kdgraph.figures.posterior import posterior_maps
+from kdgraph.figures.reliability import reliability_diagram
+from kdgraph.figures.style import save, styled
+
+__all__ = ["confidence_against_radius", "posterior_colormap", "posterior_maps", "reliability_diagram", "save", "styled"]

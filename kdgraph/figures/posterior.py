@@ -1,0 +1,117 @@
+"""Maps of a posterior over the plane, in and far outside the data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colorbar import Colorbar
+from matplotlib.colors import Normalize
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from kdgraph.figures.colormap import posterior_colormap
+from kdgraph.figures.style import FULL_WIDTH, add_axes, fitted, new_figure, styled
+
+Box = tuple[float, float, float, float]
+"""x0, x1, y0, y1."""
+
+_LEFT, _GAP, _RIGHT, _BOTTOM, _TOP = 0.42, 0.2, 0.72, 0.36, 0.22  # inches around and between the maps
+_PANEL = (FULL_WIDTH - _LEFT - _RIGHT - 2 * _GAP) / 3  # three maps fill the width
+_TITLE_SIZE = 8.0  # points
+
+
+def posterior_maps(
+    maps: Mapping[str, np.ndarray],
+    extent: Box,
+    id_box: Box | None,
+    *,
+    class_label: str,
+    points: np.ndarray | None = None,
+    limits: tuple[float, float] = (0.0, 1.0),
+    axis_names: tuple[str, str] = ("x₁", "x₂"),
+) -> Figure:
+    """Probabilities on a grid, one panel for each model, on one colour scale.
+
+    Parameters
+    ----------
+    maps : title → Float[g, h] in ``limits``; row 0 is the lowest y, column 0 the lowest x. Drawn left to right.
+    extent : the outer edges of the grid.
+    id_box : where the training data are; outlined in every panel. None draws no outline.
+    class_label : what the colour is, beside the colour bar: "P(class 0 | x)", "largest probability".
+    points : Float[m, 2], rows to show as dots in the first panel, e.g. training data.
+    limits : values at the two ends of the colour bar; the neutral colour is halfway.
+    axis_names : names of the two features.
+
+    Returns
+    -------
+    Figure
+        As wide as the page with three maps, less with fewer; more maps become smaller.
+
+    Raises
+    ------
+    ValueError
+        No map, or one that is not two-dimensional or leaves ``limits``.
+    """
+    _check(maps, limits)
+    aspect = abs((extent[3] - extent[2]) / (extent[1] - extent[0]))
+    panel = min(_PANEL, (FULL_WIDTH - _LEFT - _RIGHT - (len(maps) - 1) * _GAP) / len(maps))
+    width = _LEFT + len(maps) * panel + (len(maps) - 1) * _GAP + _RIGHT
+    with styled():
+        scale = Normalize(*limits)
+        figure = new_figure(width, _BOTTOM + panel * aspect + _TOP)
+        for i, (title, values) in enumerate(maps.items()):
+            axes = add_axes(figure, _LEFT + i * (panel + _GAP), _BOTTOM, panel, panel * aspect)
+            axes.imshow(values, cmap=posterior_colormap(), norm=scale, extent=extent, aspect="auto")
+            _dress(axes, fitted(figure, title, _TITLE_SIZE, panel), axis_names, first=i == 0)
+            _outline(axes, id_box, extent, labelled=i == 0)
+            if i == 0 and points is not None:
+                axes.plot(*np.asarray(points).T, ".", color="black", markersize=1.2, markeredgewidth=0, gid="points")
+        _color_bar(scale, add_axes(figure, width - _RIGHT + 0.1, _BOTTOM, 0.1, panel * aspect), class_label)
+    return figure
+
+
+def _dress(axes: Axes, title: str, axis_names: tuple[str, str], *, first: bool) -> None:
+    axes.set_title(title, fontsize=_TITLE_SIZE)
+    axes.set_xlabel(axis_names[0])
+    axes.locator_params(nbins=5, steps=[1, 2, 5, 10])
+    axes.set_autoscale_on(False)
+    axes.spines[:].set_visible(False)
+    if first:
+        axes.set_ylabel(axis_names[1])
+    else:
+        axes.tick_params(labelleft=False)
+
+
+def _color_bar(scale: Normalize, axes: Axes, label: str) -> None:
+    quarters = (0, 0.25, 0.5, 0.75, 1) if (scale.vmin, scale.vmax) == (0, 1) else None
+    Colorbar(axes, ScalarMappable(scale, posterior_colormap()), ticks=quarters)
+    axes.spines[:].set_visible(False)
+    axes.set_ylabel(label)
+
+
+def _outline(axes: Axes, id_box: Box | None, extent: Box, *, labelled: bool) -> None:
+    """Black dashes on a white line, seen on every colour; the first panel names both sides of it."""
+    if id_box is None:
+        return
+    x0, x1, y0, y1 = id_box
+    for color, width, dashes in (("white", 1.6, "-"), ("black", 0.9, (0, (4, 2.5)))):
+        axes.add_patch(Rectangle((x0, y0), x1 - x0, y1 - y0, fill=False, edgecolor=color, linewidth=width, linestyle=dashes, gid="id_box"))
+    if labelled:
+        plate = {"boxstyle": "square,pad=0.18", "facecolor": "white", "edgecolor": "none", "alpha": 0.85}
+        above, corner = (x0, y1), (extent[0], extent[3])
+        axes.annotate("ID", above, (2.5, -2.5), textcoords="offset points", va="top", bbox=plate, fontsize=6.5)
+        axes.annotate("OOD", corner, (2.5, -2.5), textcoords="offset points", va="top", bbox=plate, fontsize=6.5)
+
+
+def _check(maps: Mapping[str, np.ndarray], limits: tuple[float, float]) -> None:
+    if not maps:
+        raise ValueError("posterior_maps needs at least one map")
+    for title, values in maps.items():
+        if np.ndim(values) != 2:
+            raise ValueError(f"the map {title!r} must be two-dimensional, got shape {np.shape(values)}")
+        low, high = np.min(values), np.max(values)
+        if not (low >= limits[0] - 1e-6 and high <= limits[1] + 1e-6):  # NaN fails this too
+            raise ValueError(f"the map {title!r} must lie in {list(limits)}, got {low:g} to {high:g}")

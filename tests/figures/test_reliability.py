@@ -1,0 +1,83 @@
+"""The reliability diagram holds the bins given; its intervals are Wilson's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest
+
+from kdgraph.figures import reliability_diagram
+from kdgraph.figures.reliability import wilson_interval
+from kdgraph.figures.style import BLUE, GREY
+from kdgraph.metrics import reliability_bins
+
+ECE = {"random forest": 0.051, "kdf": 0.0354}
+
+
+def test_curves_are_the_populated_bins(bins) -> None:
+    _, above = reliability_diagram(bins, ece=ECE).axes
+    parent, method, diagonal = above.lines
+    for line, found in zip((parent, method), bins.values(), strict=True):
+        here = found.count > 0
+        assert 0 < here.sum() < len(here)
+        np.testing.assert_array_equal(line.get_xdata(), found.confidence[here])
+        np.testing.assert_array_equal(line.get_ydata(), found.accuracy[here])
+    np.testing.assert_array_equal(diagonal.get_xydata(), [[0, 0], [1, 1]])
+    assert (parent.get_color(), method.get_color()) == (GREY, BLUE)
+    assert parent.get_linestyle() == "--"
+    assert method.get_linestyle() == "-"
+
+
+def test_counts_are_the_bins_counts(bins) -> None:
+    below, _ = reliability_diagram(bins, ece=ECE).axes
+    outlines = [patch for patch in below.patches if patch.get_gid() != "parent rows"]
+    for patch, found in zip(outlines, bins.values(), strict=True):
+        values, edges, _ = patch.get_data()
+        np.testing.assert_array_equal(values, found.count)
+        np.testing.assert_array_equal(edges, np.append(found.lower, found.upper[-1]))
+    assert below.get_ylim()[0] == 0
+    assert below.get_ylabel() == "rows"
+
+
+def test_key_names_models_with_their_error_and_what_the_bars_are(bins, texts_of) -> None:
+    texts = texts_of(reliability_diagram(bins, ece=ECE))
+    assert "random forest   ECE 0.051" in texts
+    assert "kdf   ECE 0.035" in texts
+    assert "perfectly calibrated" in texts
+    assert "bars: 95 % intervals" in texts
+
+
+@pytest.mark.parametrize(("right", "rows"), [(0, 1), (1, 1), (3, 10), (50, 50), (997, 1000)])
+def test_wilson_interval_agrees_with_scipy(right: int, rows: int) -> None:
+    low, high = wilson_interval(np.array([right / rows]), np.array([rows]))
+    expected = binomtest(right, rows).proportion_ci(method="wilson")
+    assert (low[0], high[0]) == (pytest.approx(expected.low, abs=1e-12), pytest.approx(expected.high, abs=1e-12))
+
+
+def test_nothing_that_is_drawn_is_cut_off(bins) -> None:
+    few = reliability_bins(np.array([0.31, 0.9, 0.95, 1.0]), np.array([False, True, True, True]))  # an interval down to 0
+    _, above = reliability_diagram(bins | {"few": few}, ece=ECE | {"few": 0.1}).axes
+    (x0, x1), (y0, y1) = above.get_xlim(), above.get_ylim()
+    for collection in above.collections:
+        points = np.concatenate(collection.get_segments())
+        assert points.min(axis=0)[0] >= x0
+        assert points.min(axis=0)[1] >= y0 - 1e-12
+        assert points.max(axis=0)[0] <= x1
+        assert points.max(axis=0)[1] <= y1
+
+
+@pytest.mark.parametrize("n", [1, 3, 6])
+def test_any_number_of_models_is_legible(bins, n: int, assert_legible) -> None:
+    names = [f"random_forest-kernel_density_forest-density_gate {i}" for i in range(n)]
+    assert_legible(reliability_diagram(dict.fromkeys(names, bins["kdf"]), ece=dict.fromkeys(names, 0.1)))
+
+
+@pytest.mark.parametrize("strategy", ["uniform", "mass"])
+def test_one_row_one_bin(strategy, assert_legible) -> None:
+    found = reliability_bins(np.array([1.0]), np.array([True]), bins=1, strategy=strategy)
+    assert_legible(reliability_diagram({"forest": found}, ece={"forest": 0.0}))
+
+
+def test_names_must_match(bins) -> None:
+    with pytest.raises(ValueError, match="needs bins and an ECE for the same names"):
+        reliability_diagram(bins, ece={"kdf": 0.1})

@@ -1,0 +1,101 @@
+"""What all figures share: roles, text that stays text, files that are the same each time, and no pyplot."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import matplotlib
+import pytest
+from matplotlib.image import imread
+
+from kdgraph.figures import confidence_against_radius, posterior_maps, reliability_diagram, save, styled
+from kdgraph.figures.style import METHODS, PARENT, TRUTH, fitted, new_figure, roles, text_size
+
+
+@pytest.fixture
+def draw(maps, bins, curves):
+    return {
+        "posterior": lambda: posterior_maps(maps, (-2, 2, -2, 2), (-1, 1, -1, 1), class_label="P(class 0 | x)"),
+        "reliability": lambda: reliability_diagram(bins, ece={"random forest": 0.051, "kdf": 0.035}),
+        "radius": lambda: confidence_against_radius(curves, [0, 1, 2, 3], 0.5),
+    }
+
+
+@pytest.mark.parametrize("name", ["posterior", "reliability", "radius"])
+def test_svg_keeps_text_and_two_drawings_are_the_same_bytes(draw, name: str, tmp_path: Path) -> None:
+    first, second = (save(draw[name](), tmp_path / stem) for stem in ("first", "second"))
+    assert [path.name for path in first] == ["first.svg", "first.png"]
+    for one, other in zip(first, second, strict=True):
+        assert one.read_bytes() == other.read_bytes()
+    svg = first[0].read_text()
+    assert ">random forest" in svg
+    assert "<dc:date>" not in svg
+    assert matplotlib.__version__ not in svg
+
+
+@pytest.mark.parametrize("name", ["posterior", "reliability", "radius"])
+def test_saving_one_figure_twice_gives_the_same_bytes(draw, name: str, tmp_path: Path) -> None:
+    figure = draw[name]()
+    assert save(figure, tmp_path / "a")[0].read_bytes() == save(figure, tmp_path / "b")[0].read_bytes()
+
+
+@pytest.mark.parametrize("name", ["posterior", "reliability", "radius"])
+def test_everything_is_inside_and_nothing_overlaps(draw, name: str, assert_legible) -> None:
+    assert_legible(draw[name]())
+
+
+def test_size_and_resolution_are_as_asked(draw, tmp_path: Path) -> None:
+    (path,) = save(draw["radius"](), tmp_path / "radius_1.5", formats=["png"], dpi=100)
+    assert path.name == "radius_1.5.png"
+    assert imread(path).shape[1] == 350
+
+
+def test_the_user_s_settings_change_nothing_and_are_kept(draw, tmp_path: Path) -> None:
+    plain = save(draw["radius"](), tmp_path / "plain")[0].read_bytes()
+    with matplotlib.rc_context({"font.size": 20, "axes.grid": True, "svg.fonttype": "path"}):
+        assert save(draw["radius"](), tmp_path / "other")[0].read_bytes() == plain
+        assert matplotlib.rcParams["font.size"] == 20
+    assert matplotlib.rcParams["svg.fonttype"] == "path"
+
+
+def test_threads_draw_the_same_figures(draw, tmp_path: Path) -> None:
+    alone = {name: save(make(), tmp_path / f"alone_{name}")[0].read_bytes() for name, make in draw.items()}
+    names = list(draw) * 2
+    with ThreadPoolExecutor(3) as pool:
+        together = list(pool.map(lambda i: save(draw[names[i]](), tmp_path / f"thread_{i}", ["svg"])[0].read_bytes(), range(len(names))))
+    assert together == [alone[name] for name in names]
+
+
+def test_three_figures_as_svg_and_png_are_quick(draw, tmp_path: Path) -> None:
+    save(draw["radius"](), tmp_path / "warm")
+    start = time.process_time()
+    for name, make in draw.items():
+        save(make(), tmp_path / name)
+    assert time.process_time() - start < 1.5  # .4 s measured
+
+
+def test_figures_import_no_pyplot() -> None:
+    code = "import sys, kdgraph.figures; print([m for m in ('matplotlib.pyplot', 'sklearn', 'scipy', 'pandas') if m in sys.modules])"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"
+
+
+def test_roles_are_given_by_position_and_truth_by_name() -> None:
+    found = roles(["truth", "forest", "kdf", "isotonic"])
+    assert (found["truth"], found["forest"], found["kdf"], found["isotonic"]) == (TRUTH, PARENT, METHODS[0], METHODS[1])
+    assert len({(role.color, role.marker) for role in (PARENT, *METHODS)}) == 1 + len(METHODS)
+
+
+def test_long_names_lose_their_middle() -> None:
+    with styled():
+        figure = new_figure(3, 1)
+        name = "random_forest-kernel_density_forest-density_gate"
+        short = fitted(figure, name, 7, 1.0)
+        assert text_size(figure, short, 7)[0] <= 1.0
+        assert short.startswith("random")
+        assert short.endswith("gate")
+        assert fitted(figure, "kdf", 7, 1.0) == "kdf"
