@@ -1,0 +1,87 @@
+"""Forests as partitions: a code is the leaf that each tree puts a sample into."""
+
+from __future__ import annotations
+
+import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs
+from sklearn.ensemble._forest import BaseForest
+from sklearn.tree import BaseDecisionTree
+from sklearn.utils.validation import check_is_fitted
+
+from kdgraph.geometry.leaf_index import LeafIndex
+from kdgraph.geometry.place import Place
+
+
+class ForestPartition:
+    """The partition that a fitted forest (or one tree) of scikit-learn cuts feature space into (Dey et al., Section 4.3).
+
+    Parameters
+    ----------
+    forest : the fitted forest, or one decision tree.
+    n_jobs : threads that walk down the trees; never changes a code.
+
+    Attributes
+    ----------
+    n_trees : T.
+    leaf_starts : Int[T + 1]; leaves of tree t are numbered from ``leaf_starts[t]`` in codes.
+    """
+
+    def __init__(self, forest: BaseForest | BaseDecisionTree, n_jobs: int | None = None):
+        check_is_fitted(forest)
+        self.forest = forest
+        self.n_jobs = n_jobs
+        self.n_trees = len(self._trees)
+        self.leaf_starts = np.concatenate([[0], np.cumsum([tree.node_count for tree in self._trees])])
+
+    @property
+    def _trees(self) -> list:
+        """The trees' arrays; asked of the forest each time, so that a pickled partition holds no second copy of them."""
+        return [tree.tree_ for tree in getattr(self.forest, "estimators_", [self.forest])]
+
+    def embed(self, X: np.ndarray) -> np.ndarray:
+        """Float[n, d]: the space in which the Gaussians of the polytopes live; for a forest the features themselves."""
+        return np.asarray(X, dtype=np.float64)
+
+    def encode(self, X: np.ndarray) -> np.ndarray:
+        """Int32[n, T], column by column in memory: the node that each tree puts each row of ``X`` (Float[n, d]) into.
+
+        Walks ``tree_.apply`` in a few chunks of trees: for 1,000 rows that takes a third of the time of ``forest.apply``, which pays a task
+        for each tree and returns eight bytes a code.
+        """
+        with np.errstate(over="ignore"):  # beyond 3e38 a value becomes infinite, and goes the way of all large ones
+            X = np.ascontiguousarray(X, dtype=np.float32)
+        codes = np.empty((len(X), self.n_trees), dtype=np.int32, order="F")
+        n_jobs = effective_n_jobs(self.n_jobs)
+        trees = self._trees
+        chunks = np.array_split(np.arange(self.n_trees), min(n_jobs, self.n_trees))
+
+        def fill(chunk: np.ndarray) -> None:
+            for t in chunk:
+                codes[:, t] = trees[t].apply(X)
+
+        Parallel(n_jobs=n_jobs, prefer="threads")(delayed(fill)(chunk) for chunk in chunks)
+        return codes
+
+    def place(self, X: np.ndarray) -> Place:
+        """Both at once."""
+        return Place(self.embed(X), self.encode(X))
+
+    def similarity(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """Float[m, n]: geodesic similarity K(r, s) = t_rs / T (Eq. 14) of codes Int[m, T] and Int[n, T]; for small m × n only."""
+        matches = np.zeros((len(a), len(b)))
+        for t in range(self.n_trees):
+            matches += a[:, t, None] == b[None, :, t]
+        return matches / self.n_trees
+
+    def vote(self, codes: np.ndarray) -> np.ndarray:
+        """Float[n, K]: the forest's own ``predict_proba``, read from codes; trees are added in order, so that no thread changes a bit."""
+        total = np.zeros((len(codes), self._trees[0].value.shape[2]))
+        for t, tree in enumerate(self._trees):
+            total += tree.value[codes[:, t], 0, :]
+        return total / self.n_trees
+
+    def index(
+        self, codes: np.ndarray, class_weights: np.ndarray, *, rows: np.ndarray | None = None, n_anchors: int | None = None
+    ) -> LeafIndex:
+        """An index of polytopes, the ``rows`` of ``codes`` that stand for them, with their class masses (Float[p, K])."""
+        return LeafIndex(codes, class_weights, self.leaf_starts, rows=rows, n_anchors=n_anchors, n_jobs=self.n_jobs)

@@ -1,0 +1,136 @@
+"""Codes and votes of forests against scikit-learn's own apply and predict_proba."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.ensemble import BaggingClassifier, ExtraTreesClassifier, IsolationForest, RandomForestClassifier
+from sklearn.exceptions import NotFittedError
+from sklearn.feature_selection import RFE
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+
+from kdgraph.calibration import Uncalibrated
+from kdgraph.geometry import ForestPartition, partition_of
+
+FORESTS = {
+    "random forest": RandomForestClassifier(20, random_state=0),
+    "extra trees": ExtraTreesClassifier(20, random_state=0),
+    "shallow, balanced": RandomForestClassifier(20, max_depth=3, class_weight="balanced_subsample", random_state=0),
+    "tree": DecisionTreeClassifier(random_state=0),
+}
+
+
+@pytest.fixture(scope="module", params=FORESTS)
+def fitted(request, blobs):
+    return FORESTS[request.param].fit(*blobs)
+
+
+@pytest.fixture(scope="module")
+def queries(blobs):
+    """In the data, far away, and on both sides of float32's rounding."""
+    X = blobs[0]
+    return np.vstack([X[:200], 1e6 * X[:20], X[:50] * (1 + 1e-8), X[:50].astype(np.float32)])
+
+
+@pytest.mark.parametrize("n_jobs", [None, 1, 2, 64])
+def test_codes_are_the_leaves_that_scikit_learn_gives(fitted, queries, n_jobs):
+    codes = ForestPartition(fitted, n_jobs).encode(queries)
+    assert codes.dtype == np.int32
+    assert np.array_equal(codes, fitted.apply(queries).reshape(len(queries), -1))
+
+
+def test_votes_are_the_forests_own_probabilities_to_the_last_bit(fitted, queries):
+    partition = ForestPartition(fitted)
+    assert np.array_equal(partition.vote(partition.encode(queries)), fitted.predict_proba(queries))
+
+
+def test_a_threshold_counts_as_in_the_forest(fitted, blobs):
+    tree = getattr(fitted, "estimators_", [fitted])[0].tree_
+    inner = tree.children_left >= 0
+    X = np.repeat(blobs[0][:1], inner.sum(), axis=0)
+    X[np.arange(len(X)), tree.feature[inner]] = tree.threshold[inner]
+    X = np.vstack([X, np.nextafter(X, -np.inf), np.nextafter(X, np.inf)])
+    assert np.array_equal(ForestPartition(fitted).encode(X), fitted.apply(X).reshape(len(X), -1))
+
+
+def test_values_beyond_float32_go_the_way_of_the_largest_ones(fitted):
+    largest = float(np.finfo(np.float32).max)
+    signs = np.array([[1, 1, 1], [-1, 1, -1], [-1, -1, -1]])
+    partition = ForestPartition(fitted)
+    assert np.array_equal(partition.encode(1e300 * signs), partition.encode(largest * signs))
+
+
+def test_similarity_is_the_share_of_trees_that_agree(spiral, spiral_forest):
+    partition = ForestPartition(spiral_forest)
+    a, b = partition.encode(spiral[0][:12]), partition.encode(spiral[0][5:25])
+    expected = [[sum(int(s == t) for s, t in zip(r, q, strict=True)) / 30 for q in b] for r in a]
+    assert partition.similarity(a, b).tolist() == expected
+
+
+def test_rows_are_embedded_as_they_are(spiral, spiral_forest):
+    place = ForestPartition(spiral_forest).place(spiral[0].astype(np.float32))
+    assert place.points.dtype == np.float64
+    assert np.array_equal(place.points, spiral[0].astype(np.float32))
+    assert np.array_equal(place[3:5].codes, place.codes[3:5])
+    assert len(place) == 600
+
+
+@pytest.mark.parametrize(
+    "wrap", [FrozenEstimator, lambda f: Pipeline([("forest", f)]), lambda f: FrozenEstimator(Pipeline([("forest", f)]))]
+)
+def test_wrappers_that_change_nothing(wrap, spiral, spiral_forest):
+    assert np.array_equal(partition_of(wrap(spiral_forest)).encode(spiral[0]), spiral_forest.apply(spiral[0]))
+
+
+def test_a_meta_estimator_has_the_partition_of_what_it_fitted(spiral):
+    parent = Uncalibrated(RandomForestClassifier(10, random_state=0), random_state=0).fit(*spiral)
+    assert np.array_equal(partition_of(parent).encode(spiral[0]), parent.estimator_.apply(spiral[0]))
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+def test_a_calibrated_classifier_has_the_partition_of_its_first_forest(spiral, spiral_forest, frozen):
+    parent = FrozenEstimator(spiral_forest) if frozen else RandomForestClassifier(10, random_state=0)
+    calibrated = CalibratedClassifierCV(parent, cv=2).fit(*spiral)
+    first = calibrated.calibrated_classifiers_[0].estimator
+    assert np.array_equal(partition_of(calibrated).encode(spiral[0]), first.apply(spiral[0]))
+
+
+def test_a_pipeline_is_read_behind_its_transformations(blobs, queries):
+    pipeline = make_pipeline(StandardScaler(), RandomForestClassifier(10, random_state=0)).fit(*blobs)
+    partition, scaled = partition_of(pipeline), pipeline[0].transform(queries)
+    place = partition.place(queries)
+    assert np.array_equal(place.codes, pipeline[1].apply(scaled))
+    assert np.array_equal(partition.encode(queries), place.codes)
+    assert np.array_equal(place.points, scaled)
+    assert np.array_equal(partition.embed(queries), scaled)
+    assert np.array_equal(partition.vote(place.codes), pipeline.predict_proba(queries))
+    assert np.array_equal(partition.similarity(place.codes[:3], place.codes[:3]).diagonal(), np.ones(3))
+    assert partition.index(place.codes[:1], np.ones((1, 2))).masses(place.codes[:1], np.array([1.0]))[1].tolist() == [0]
+
+
+@pytest.mark.parametrize(
+    "parent",
+    [
+        LogisticRegression(),
+        BaggingClassifier(DecisionTreeClassifier(), n_estimators=2),  # its estimator_ is a template that is never fitted
+        IsolationForest(n_estimators=2),
+        RFE(DecisionTreeClassifier(), n_features_to_select=1),  # its estimator_ knows one feature, not two
+    ],
+    ids=lambda parent: type(parent).__name__,
+)
+def test_what_has_no_partition_is_refused(parent, spiral):
+    name = type(parent).__name__
+    with pytest.raises(TypeError) as caught:
+        partition_of(parent.fit(*spiral))
+    assert str(caught.value) == f"{name} has no partition to read; pass a fitted forest or tree of scikit-learn"
+
+
+@pytest.mark.parametrize("parent", [RandomForestClassifier(), DecisionTreeClassifier()])
+def test_an_unfitted_forest_is_refused(parent):
+    with pytest.raises(NotFittedError, match=f"^This {type(parent).__name__} instance is not fitted yet"):
+        partition_of(parent)

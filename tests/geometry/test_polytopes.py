@@ -1,0 +1,67 @@
+"""Polytopes against numpy's grouping of whole rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes, arrays
+
+from kdgraph.geometry import polytopes_of
+
+CODES = arrays(np.int32, array_shapes(min_dims=2, max_dims=2, min_side=1, max_side=9), elements=st.integers(0, 2))
+
+
+def assert_groups(found, codes):
+    """``found`` groups equal rows, and numbers them in order of first appearance."""
+    seen: list[tuple] = []
+    for row in map(tuple, codes.tolist()):
+        if row not in seen:
+            seen.append(row)
+    number = {row: r for r, row in enumerate(seen)}
+    rows = list(map(tuple, codes.tolist()))
+    assert found.of_row.tolist() == [number[row] for row in rows]
+    assert found.first_row.tolist() == [rows.index(row) for row in seen]
+    assert found.size.tolist() == [rows.count(row) for row in seen]
+
+
+@settings(deadline=None, max_examples=60)
+@given(CODES)
+def test_equal_codes_are_one_polytope_numbered_by_first_appearance(codes):
+    found = polytopes_of(codes)
+    assert_groups(found, codes)
+    assert len(found) == len(np.unique(codes, axis=0))
+
+
+@settings(deadline=None, max_examples=60)
+@given(CODES, st.data())
+def test_the_polytopes_of_the_first_rows_are_those_of_these_rows_alone(codes, data):
+    n = data.draw(st.integers(1, len(codes)))
+    assert_groups(polytopes_of(codes).of_first(n), codes[:n])
+
+
+def test_codes_of_a_forest(spiral, spiral_forest):
+    codes = spiral_forest.apply(np.vstack([spiral[0], spiral[0][::-1], spiral[0] * 1.001]))
+    found = polytopes_of(codes)
+    _, inverse, size = np.unique(codes, axis=0, return_inverse=True, return_counts=True)
+    assert len(found) == len(size)
+    assert np.array_equal(codes[found.first_row][found.of_row], codes)
+    assert np.array_equal(found.size[found.of_row], size[inverse.ravel()])
+
+
+def test_codes_whose_hashes_collide_are_told_apart(monkeypatch):
+    class Ones:
+        def integers(self, low, high, size, dtype):
+            return np.ones(size, dtype)
+
+    monkeypatch.setattr(np.random, "default_rng", lambda seed: Ones())  # a hash is now the sum of a code
+    codes = np.array([[1, 2], [2, 1], [0, 3], [1, 2], [0, 0]])
+    assert_groups(polytopes_of(codes), codes)
+
+
+def test_sums_and_the_share_of_polytopes_with_one_row():
+    found = polytopes_of(np.array([[0], [1], [0], [2]]))
+    assert np.array_equal(found.sum(np.array([1.0, 2.0, 4.0, 8.0])), [5, 2, 8])
+    assert np.array_equal(found.sum(np.arange(8.0).reshape(4, 2)), [[4, 6], [2, 3], [6, 7]])
+    assert found.singleton_share == pytest.approx(2 / 3, abs=1e-15)

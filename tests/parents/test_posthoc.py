@@ -1,0 +1,195 @@
+"""What every calibrator inherits: which rows reach the parent, which are held out, and what is refused in which words."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.ensemble import RandomForestClassifier, VotingClassifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+
+from kdgraph.parameters import OpenFraction
+from kdgraph.parents import PostHocClassifier, Rows, seeded_clone
+
+
+class Recorder(PostHocClassifier):
+    """Keeps the rows that it is given."""
+
+    def __init__(self, estimator=None, *, calibration_size: OpenFraction = 0.3, random_state=None):
+        self.estimator = estimator
+        self.calibration_size = calibration_size
+        self.random_state = random_state
+
+    def _fit_after(self, train, calibration):
+        self.train_, self.calibration_ = train, calibration
+
+    def predict_proba(self, X):
+        return self.estimator_.predict_proba(self._checked(X))
+
+
+def table(n: int = 60):
+    """Rows that can be told apart by their first feature."""
+    return np.column_stack([np.arange(float(n)), np.zeros(n)]), np.where(np.arange(n) % 3 == 0, "b", "a")
+
+
+def recorder(**options):
+    return Recorder(LogisticRegression(), **options)
+
+
+def test_rows_are_held_out_once_stratified_and_by_seed():
+    X, y = table()
+    first, same, other = (recorder(random_state=seed).fit(X, y) for seed in (0, 0, 1))
+    numbers = np.concatenate([first.train_.X[:, 0], first.calibration_.X[:, 0]])
+    assert sorted(numbers) == list(range(60))
+    assert len(first.calibration_) == 18
+    assert np.bincount(first.calibration_.y).tolist() == [12, 6]
+    assert np.array_equal(first.calibration_.X, same.calibration_.X)
+    assert not np.array_equal(first.calibration_.X, other.calibration_.X)
+    for rows in (first.train_, first.calibration_):
+        assert np.array_equal(first.classes_[rows.y], y[rows.X[:, 0].astype(int)])
+
+
+def test_given_calibration_rows_are_used_and_none_are_held_out():
+    X, y = table()
+    model = recorder().fit(X[:40], y[:40], X_calibration=X[40:], y_calibration=y[40:])
+    assert np.array_equal(model.train_.X, X[:40])
+    assert np.array_equal(model.calibration_.X, X[40:])
+    assert np.array_equal(model.calibration_.weight, np.ones(20))
+    assert model.prior_.tolist() == [26 / 40, 14 / 40]
+
+
+def test_weights_follow_their_rows_into_prior_and_parent():
+    X, y = table()
+    weight = np.arange(60) + 1.0
+    model = recorder(random_state=0).fit(X, y, sample_weight=weight)
+    for rows in (model.train_, model.calibration_):
+        assert np.array_equal(rows.weight, rows.X[:, 0] + 1)
+    of_b = model.train_.y == 1
+    assert model.prior_[1] == pytest.approx(model.train_.weight[of_b].sum() / model.train_.weight.sum())
+    expected = LogisticRegression().fit(model.train_.X, model.classes_[model.train_.y], sample_weight=model.train_.weight)
+    assert np.array_equal(model.predict_proba(X), expected.predict_proba(X))
+
+
+def test_a_parent_that_takes_no_weights_is_fine_as_long_as_they_are_all_one():
+    X, y = table()
+    Recorder(KNeighborsClassifier(), random_state=0).fit(X, y, sample_weight=np.ones(60))
+    with pytest.raises(TypeError, match="sample_weight"):
+        Recorder(KNeighborsClassifier(), random_state=0).fit(X, y, sample_weight=np.arange(60.0))
+
+
+def test_the_only_row_of_a_class_stays_with_the_training_rows():
+    X, y = table()
+    y = y.astype("U5")
+    y[7] = "alone"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = recorder(random_state=0).fit(X, y)
+    assert 7 in model.train_.X[:, 0]
+    assert not set(model.train_.X[:, 0]) & set(model.calibration_.X[:, 0])
+    assert len(model.train_) + len(model.calibration_) == 60
+
+
+def test_too_few_rows_to_hold_any_out_are_used_twice_with_a_warning():
+    X, y = np.array([[0.0], [1.0]]), [0, 1]
+    with pytest.warns(UserWarning, match="too few") as caught:
+        model = recorder().fit(X, y)
+    assert str(caught[0].message) == "2 rows are too few to hold any out: Recorder is calibrated on its training rows"
+    assert caught[0].filename == __file__
+    assert np.array_equal(model.train_.X, model.calibration_.X)
+
+
+def test_predict_takes_the_class_of_the_largest_posterior():
+    X, y = table()
+    model = recorder(random_state=0).fit(X, y)
+    assert np.array_equal(model.predict(X), model.classes_[model.predict_proba(X).argmax(axis=1)])
+
+
+def test_a_frozen_parent_may_know_more_classes_than_the_rows():
+    X, _ = table()
+    parent = LogisticRegression().fit(X, np.arange(60) // 20)
+    model = Recorder(FrozenEstimator(parent), random_state=0).fit(X[20:], np.arange(20, 60) // 20)
+    assert model.classes_.tolist() == [0, 1, 2]
+    assert model.prior_.tolist() == [0, 0.5, 0.5]
+
+
+def test_seeds_reach_every_nested_parameter_and_only_where_unset():
+    forest = RandomForestClassifier(3)
+    nested = make_pipeline(StandardScaler(), VotingClassifier([("a", forest), ("b", RandomForestClassifier(3, random_state=7))]))
+    first, second, other = (seeded_clone(nested, seed).get_params() for seed in (0, 0, 1))
+    names = [f"votingclassifier__{x}__random_state" for x in "ab"]
+    assert [first[name] for name in names] == [second[name] for name in names]
+    assert first[names[0]] != other[names[0]]
+    assert first[names[1]] == 7
+    assert forest.random_state is None
+
+
+def test_rows():
+    rows = Rows(np.arange(6.0).reshape(3, 2), np.array([1, 0, 1]), np.array([0.5, 2, 3]))
+    assert rows.one_hot(3).tolist() == [[0, 0.5, 0], [2, 0, 0], [0, 3, 0]]
+    both = rows[[2, 0]] + rows[:1]
+    assert both.X.tolist() == [[4, 5], [0, 1], [0, 1]]
+    assert both.y.tolist() == [1, 1, 1]
+    assert both.weight.tolist() == [3, 0.5, 0.5]
+    assert len(both) == 3
+
+
+X, Y = table()
+FROZEN = FrozenEstimator(LogisticRegression().fit(X, Y))
+
+
+@pytest.mark.parametrize(
+    ("model", "arguments", "kind", "message"),
+    [
+        (recorder(), {"y": np.full(60, "a")}, ValueError, "Recorder needs rows of at least two classes, got one class: ['a']"),
+        (
+            recorder(),
+            {"sample_weight": (Y == "a").astype(float)},
+            ValueError,
+            "Recorder needs rows of at least two classes, got one class: ['a']",
+        ),
+        (
+            recorder(),
+            {"X_calibration": X[:2], "y_calibration": ["a", "z"]},
+            ValueError,
+            "calibration labels ['z'] are not among the training labels ['a', 'b']",
+        ),
+        (recorder(), {"X_calibration": X[:2]}, ValueError, "X_calibration needs y_calibration"),
+        (recorder(), {"y_calibration": Y[:2]}, ValueError, "y_calibration needs X_calibration"),
+        (
+            recorder(),
+            {"X_calibration": X[:2, :1], "y_calibration": Y[:2]},
+            ValueError,
+            "X has 1 features, but Recorder is expecting 2 features as input.",
+        ),
+        (
+            Recorder(FROZEN),
+            {"y": np.where(Y == "a", "c", "b")},
+            ValueError,
+            "labels ['c'] are not among the classes of the frozen parent, ['a', 'b']",
+        ),
+        (Recorder(None), {}, ValueError, "Recorder needs an estimator, got None"),
+        (Recorder(LinearSVC()), {}, TypeError, "Recorder needs an estimator with predict_proba, got LinearSVC"),
+        (recorder(calibration_size=0), {}, ValueError, "calibration_size must be in (0, 1), got 0"),
+    ],
+)
+def test_what_is_refused(model, arguments, kind, message):
+    with pytest.raises(kind) as caught:
+        model.fit(**({"X": X, "y": Y} | arguments))
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_values_that_are_not_finite(bad):
+    spoilt = X.copy()
+    spoilt[3, 1] = bad
+    word = "NaN" if np.isnan(bad) else "infinity"
+    with pytest.raises(ValueError, match=rf"^Input X contains {word}"):
+        recorder().fit(spoilt, Y)
+    with pytest.raises(ValueError, match=rf"^Input X contains {word}"):
+        recorder(random_state=0).fit(X, Y).predict_proba(spoilt)
