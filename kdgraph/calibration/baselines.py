@@ -1,0 +1,89 @@
+"""What every calibrator is compared with: the parent as it is, scikit-learn's two maps, and the parent fitted on all the rows."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Literal
+
+import numpy as np
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.frozen import FrozenEstimator
+
+from kdgraph.parameters import OpenFraction
+from kdgraph.parents import PostHocClassifier, Rows, seeded_clone
+
+
+class Uncalibrated(PostHocClassifier):
+    """The parent's own probabilities; the held-out rows are left unused.
+
+    Parameters
+    ----------
+    estimator : any classifier with ``predict_proba``; cloned and fitted, unless frozen.
+    calibration_size : share of the rows to hold out where ``fit`` is not given any.
+    random_state : seeds the held-out rows, and the parent where it has no seed of its own.
+    """
+
+    def __init__(self, estimator: Any, *, calibration_size: OpenFraction = 0.3, random_state: Any = None):
+        self.estimator = estimator
+        self.calibration_size = calibration_size
+        self.random_state = random_state
+
+    def _fit_after(self, train: Rows, calibration: Rows) -> None:
+        self.calibrated_ = self.estimator_
+
+    def predict_proba(self, X) -> np.ndarray:
+        """Float[n, K]."""
+        X = self._checked(X)
+        return self.calibrated_.predict_proba(X)
+
+
+class Refit(Uncalibrated):
+    """The parent fitted once more, on training and held-out rows together: what the held-out rows are worth to the parent itself.
+
+    Parameters
+    ----------
+    estimator, calibration_size, random_state : as in :class:`Uncalibrated`; of a frozen parent, an unfitted clone is fitted.
+    """
+
+    def _fit_after(self, train: Rows, calibration: Rows) -> None:
+        parent = self.estimator_.estimator if isinstance(self.estimator_, FrozenEstimator) else self.estimator_
+        rows = train + calibration
+        missing = np.setdiff1d(np.arange(len(self.classes_)), rows.y)
+        if len(missing):
+            raise ValueError(f"Refit needs rows of every class of the frozen parent, got none of {self.classes_[missing].tolist()}")
+        more = {} if (rows.weight == 1).all() else {"sample_weight": rows.weight}
+        self.calibrated_ = seeded_clone(parent, self.random_state).fit(rows.X, self.classes_[rows.y], **more)
+
+
+class ScoreMap(Uncalibrated):
+    """A map from the parent's score of each class to a probability, one class against the rest, by scikit-learn.
+
+    Parameters
+    ----------
+    estimator, calibration_size, random_state : as in :class:`Uncalibrated`.
+    method : "isotonic" (Zadrozny and Elkan 2001) or "sigmoid" (Platt 1999).
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        method: Literal["isotonic", "sigmoid"] = "isotonic",
+        calibration_size: OpenFraction = 0.3,
+        random_state: Any = None,
+    ):
+        super().__init__(estimator, calibration_size=calibration_size, random_state=random_state)
+        self.method = method
+
+    def _fit_after(self, train: Rows, calibration: Rows) -> None:
+        parent = self.estimator_ if isinstance(self.estimator_, FrozenEstimator) else FrozenEstimator(self.estimator_)
+        labels = self.classes_[calibration.y]
+        missing = np.setdiff1d(self.classes_, labels)
+        if len(missing):
+            raise ValueError(f"{self.method} calibration needs rows of every class, the calibration rows have none of {missing.tolist()}")
+        rows = np.arange(len(calibration))
+        more = {} if (calibration.weight == 1).all() else {"sample_weight": calibration.weight}
+        with warnings.catch_warnings():  # it is right that a frozen parent ignores the weights: only the maps are fitted
+            warnings.filterwarnings("ignore", message="Since FrozenEstimator does not appear to accept sample_weight")
+            maps = CalibratedClassifierCV(parent, method=self.method, cv=[(rows, rows)], ensemble=False)
+            self.calibrated_ = maps.fit(calibration.X, labels, **more)

@@ -1,0 +1,100 @@
+"""The density gate: any classifier's probabilities, with the kernel density forest's far field."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kdgraph.density.floor import blend, conformal_log_floor
+from kdgraph.density.gaussians import shrunk
+from kdgraph.density.graph import KernelDensityGraph, in_blocks
+from kdgraph.geometry import partition_of
+from kdgraph.parameters import OpenFraction, Share
+from kdgraph.parents import PostHocClassifier, Rows
+
+
+class DensityGate(PostHocClassifier):
+    """Blend a classifier's probabilities to the class prior where the density of the training data falls below a floor.
+
+    g(x) = w(x)·p(x) + (1 - w(x))·P with w = f / (f + floor): p are the probabilities of ``estimator``, P the class shares of the training
+    rows, f the Gaussian density at the nearest polytope of a forest, and the floor is learnt on held-out rows.
+
+    Parameters
+    ----------
+    estimator : any classifier or calibrator with ``predict_proba``. Cloned and fitted; ``FrozenEstimator(fitted)`` is used as it is.
+    partition : whose polytopes carry the density: a forest, which is cloned and fitted unless frozen; None for the forest inside
+        ``estimator``.
+    alpha : the expected share of in-distribution rows that the floor may give up.
+    min_weight : w is never smaller, so that the estimator's argmax survives among equal priors.
+    calibration_size : share of the rows to hold out where ``fit`` is not given any.
+    n_jobs : threads; never changes a number.
+    random_state : seeds the held-out rows, and what is cloned.
+
+    Attributes
+    ----------
+    estimator_, classes_, prior_ : the fitted estimator, its labels, the class shares of the training rows.
+    graph_, log_floor_ : the populated polytopes and the log density floor.
+
+    Notes
+    -----
+    *Far from the data* g tends to P. Each of the finitely many Gaussians has a bounded variance in every direction, so
+    log f(x) ≤ c - ‖x - μ‖²/(2σ²) with c, σ the largest of them: f → 0 as the distance of x to the training rows grows, hence w → 0 and
+    |g_y - P_y| ≤ w → 0 for every class y, whatever p does. With ``min_weight`` ε the limit is met up to ε.
+
+    *Inside the data* g tends to p. By exchangeability at most max(α, 1/(m + 1)) of rows like the m held-out ones have f < floor in
+    expectation, so for all others w ≥ 1/2 and |g_y - p_y| ≤ 1 - w = floor/(f + floor) ≤ floor/f, which falls off exponentially above the
+    floor: a row whose log density lies t above it moves by at most e^-t. As α → 0 and m → ∞ the floor falls to the lowest density that
+    rows of the training distribution reach, and what is given up vanishes.
+
+    Between the two, argmax g = argmax p whenever the priors are equal, for then g is an increasing function of p, class by class.
+
+    Examples
+    --------
+    >>> from sklearn.calibration import CalibratedClassifierCV
+    >>> from sklearn.datasets import make_moons
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> X, y = make_moons(400, noise=0.2, random_state=0)
+    >>> isotonic = CalibratedClassifierCV(RandomForestClassifier(20, random_state=0), method="isotonic", cv=3)
+    >>> gate = DensityGate(isotonic, random_state=0).fit(X, y)
+    >>> gate.predict_proba([[50.0, 50.0]]).round(6)
+    array([[0.5, 0.5]])
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        partition: Any = None,
+        alpha: OpenFraction = 0.005,
+        min_weight: Share = 1e-9,
+        calibration_size: OpenFraction = 0.3,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ):
+        self.estimator = estimator
+        self.partition = partition
+        self.alpha = alpha
+        self.min_weight = min_weight
+        self.calibration_size = calibration_size
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def _fit_after(self, train: Rows, calibration: Rows) -> None:
+        forest = self.estimator_ if self.partition is None else self._fit_clone(self.partition, train, calibration)
+        partition = partition_of(forest, n_jobs=self.n_jobs)
+        self.graph_ = KernelDensityGraph(partition, partition.place(train.X), train.one_hot(len(self.classes_)), shrunk)
+        self.log_floor_ = conformal_log_floor(self._log_density(calibration.X), self.alpha)
+
+    def _log_density(self, X: np.ndarray) -> np.ndarray:
+        return in_blocks(lambda block: self.graph_.log_density(self.graph_.partition.place(block)), X)
+
+    def predict_proba(self, X) -> np.ndarray:
+        """Float[n, K]: gated class probabilities; rows are finite and sum to 1 however far ``X`` (Float[n, d]) is from the data."""
+        X = self._checked(X)
+        return blend(self.estimator_.predict_proba(X), self.prior_, self._log_density(X), self.log_floor_, self.min_weight)
+
+    def describe(self) -> dict[str, float | int]:
+        """What was learnt, for the record."""
+        polytopes = self.graph_.polytopes
+        return {"n_polytopes": len(polytopes), "singleton_share": polytopes.singleton_share, "log_floor": self.log_floor_}

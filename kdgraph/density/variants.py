@@ -1,0 +1,147 @@
+"""The kernel density graph's variants: ours, and the three forms of the paper's estimator that made its published numbers.
+
+Each is one function (partition, training rows, held-out rows, prior, options) → :class:`Fitted`; a new one is an entry in ``VARIANTS``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+import numpy as np
+
+from kdgraph.density.floor import figure1_log_floor, printed_log_floor
+from kdgraph.density.gaussians import LAMBDA, PolytopeGaussians, VarianceRule, as_printed, per_sample, shrunk
+from kdgraph.density.graph import Distance, KernelDensityGraph
+from kdgraph.density.posterior import NearestPosterior, QueryPosterior
+from kdgraph.density.search import K_GRID, Criterion, Objective, Stage, nll, search_nearest, search_query
+from kdgraph.geometry import Partition
+from kdgraph.metrics import ece
+from kdgraph.parents import Rows
+
+Name = Literal["kdgraph", "paper", "reference", "figure1"]
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a user can set; ``"auto"`` is searched on held-out rows, or is what the variant prescribes."""
+
+    k: float | Literal["auto"] = "auto"
+    pseudo_count: float | Literal["auto"] = "auto"
+    vote_share: float | Literal["auto"] = "auto"
+    criterion: Criterion = "nll"
+    distance: Distance = "geodesic"
+    lend_calibration: bool = True
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What a variant learns; ``log_floor`` is what it prescribes, None for a floor from ``held_out_log_density`` (Float[m])."""
+
+    graph: KernelDensityGraph
+    posterior: QueryPosterior | NearestPosterior
+    held_out_log_density: np.ndarray
+    log_floor: float | None = None
+
+
+def fit_kdgraph(partition: Partition, train: Rows, held_out: Rows, prior: np.ndarray, options: Options) -> Fitted:
+    """Masses around the query mixed with the parent's vote, by held-out NLL; variances shrunk to a pooled scale; a conformal floor.
+
+    With ``lend_calibration`` the held-out rows lend their class masses, for the forest has not bent its leaves to their labels. They carry
+    no Gaussians, so the floor is still judged on rows that the density has not seen.
+    """
+    everyone, n = train + held_out, len(train)
+    place = partition.place(everyone.X)
+    populating = slice(None) if options.lend_calibration else slice(n)
+    labels = everyone[populating].one_hot(len(prior))
+    graph = KernelDensityGraph(partition, place[populating], labels, shrunk, n_train=n, distance=options.distance)
+    posterior, log_density = search_query(
+        graph,
+        place[n:],
+        held_out,
+        prior,
+        own_mass=options.lend_calibration,
+        exponents=(K_GRID if options.k == "auto" else np.array([options.k])) * math.log(n),
+        pseudo_count=options.pseudo_count,
+        vote_share=options.vote_share,
+        criterion=options.criterion,
+    )
+    return Fitted(graph, posterior, log_density)
+
+
+def fit_paper(partition: Partition, train: Rows, held_out: Rows, prior: np.ndarray, options: Options) -> Fitted:
+    """Eq. 4 to 15 and Table 2 as printed: w = K^(k log n) with k searched, variances by Eq. 10, b = exp(-1e-7)."""
+    exponents = (K_GRID if options.k == "auto" else np.array([options.k])) * math.log(len(train))
+    objective = nll if options.criterion == "nll" else _ece_in(15)
+    fitted = _fit_nearest(partition, train, held_out, prior, options, as_printed, [lambda _: exponents], objective)
+    return Fitted(*fitted, log_floor=printed_log_floor(len(train)))
+
+
+def fit_reference(partition: Partition, train: Rows, held_out: Rows, prior: np.ndarray, options: Options) -> Fitted:
+    """The published implementation of October 2023: w = K^k without log n, k by ECE in nine bins, λ added per sample, log b = -1e100.
+
+    It made the in-distribution columns of Figures 2 and 5 to 8. Its floor cannot act: no log density is that small nearer than 1e47.
+    """
+    searched: list[Stage] = [lambda _: np.arange(1.0, 20.0, 2.0), lambda k: k + np.arange(0, 2, 0.2)]
+    stages: list[Stage] = searched if options.k == "auto" else [lambda _: np.array([options.k])]
+    return Fitted(*_fit_nearest(partition, train, held_out, prior, options, per_sample, stages, _ece_in(9)), log_floor=-1e100)
+
+
+def fit_figure1(partition: Partition, train: Rows, held_out: Rows, prior: np.ndarray, options: Options) -> Fitted:
+    """The version of August 2023 that made Figure 1: w = K^(1 + ⌊log10(n)/3⌋), variances over all rows weighted by w, no search.
+
+    Its floor is log(10⁹) - 10^√d - log10 n, that figure's in-distribution setting.
+    """
+    exponent = 1.0 + math.log10(len(train)) // 3 if options.k == "auto" else float(options.k)
+    place = partition.place(train.X)
+    graph = KernelDensityGraph(partition, place, train.one_hot(len(prior)), per_sample, distance=options.distance)
+    graph.gaussians = weighted_gaussians(graph, place.points, exponent)
+    posterior, log_density = search_nearest(graph, partition.place(held_out.X), held_out, prior, [lambda _: np.array([exponent])])
+    return Fitted(graph, posterior, log_density, figure1_log_floor(len(train), place.points.shape[1]))
+
+
+VARIANTS: dict[str, Callable[[Partition, Rows, Rows, np.ndarray, Options], Fitted]] = {
+    "kdgraph": fit_kdgraph,
+    "paper": fit_paper,
+    "reference": fit_reference,
+    "figure1": fit_figure1,
+}
+
+
+def weighted_gaussians(graph: KernelDensityGraph, points: np.ndarray, exponent: float) -> PolytopeGaussians:
+    """The same means; variances (Σ_i w_ri (x_i - μ_r)² + λ) / Σ_i w_ri over all training rows ``points``, by feature, with w = K^exponent.
+
+    Expanded into sums of w, w·x and w·x² about the overall mean, so that the index gives them in one pass.
+    """
+    centre, d = points.mean(axis=0), points.shape[1]
+    x = points - centre
+    sums = graph.weighted_sums(graph.polytopes.sum(np.column_stack([np.ones(len(x)), x, x**2])), exponent)
+    weight, first, second = sums[:, :1], sums[:, 1 : 1 + d], sums[:, 1 + d :]
+    mean = graph.gaussians.means - centre
+    squares = np.maximum(second - 2 * mean * first + mean**2 * weight, 0)
+    return PolytopeGaussians(graph.gaussians.means, (squares + LAMBDA) / weight)
+
+
+def _fit_nearest(
+    partition: Partition,
+    train: Rows,
+    held_out: Rows,
+    prior: np.ndarray,
+    options: Options,
+    variance: VarianceRule,
+    stages: list[Stage],
+    objective: Objective,
+) -> tuple[KernelDensityGraph, NearestPosterior, np.ndarray]:
+    graph = KernelDensityGraph(partition, partition.place(train.X), train.one_hot(len(prior)), variance, distance=options.distance)
+    return graph, *search_nearest(graph, partition.place(held_out.X), held_out, prior, stages, objective)
+
+
+def _ece_in(bins: int) -> Objective:
+    return partial(_binned_error, bins=bins)
+
+
+def _binned_error(proba: np.ndarray, rows: Rows, bins: int) -> float:
+    return ece(rows.y, proba, bins=bins)

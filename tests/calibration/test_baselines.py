@@ -1,0 +1,127 @@
+"""The baselines against scikit-learn's own classes, fitted on the same rows."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+
+from kdgraph.calibration import Refit, ScoreMap, Uncalibrated
+
+
+@pytest.fixture(scope="module", params=[2, 3], ids=["two classes", "three classes"])
+def rows(request):
+    """(X, y, X_calibration, y_calibration, X_test), labels are strings."""
+    rng = np.random.default_rng(request.param)
+    y = rng.integers(request.param, size=400)
+    X = rng.normal(0, 1, (400, 3)) + np.eye(3)[y]
+    labels = np.array(["ash", "birch", "cedar"])[y]
+    return X[:200], labels[:200], X[200:300], labels[200:300], X[300:]
+
+
+def fit(model, rows, **more):
+    X, y, X_calibration, y_calibration, _ = rows
+    return model.fit(X, y, X_calibration=X_calibration, y_calibration=y_calibration, **more)
+
+
+@pytest.fixture(scope="module")
+def parent(rows):
+    return RandomForestClassifier(20, min_samples_leaf=3, random_state=0, n_jobs=1).fit(*rows[:2])
+
+
+@pytest.mark.parametrize("method", ["isotonic", "sigmoid"])
+def test_maps_are_scikit_learns_on_the_calibration_rows(rows, parent, method):
+    _, _, X_calibration, y_calibration, test = rows
+    expected = CalibratedClassifierCV(FrozenEstimator(parent), method=method, ensemble=False).fit(X_calibration, y_calibration)
+    found = fit(ScoreMap(FrozenEstimator(parent), method=method), rows)
+    assert np.array_equal(found.predict_proba(test), expected.predict_proba(test))
+    assert np.array_equal(found.predict(test), expected.predict(test))
+    bare = fit(ScoreMap(clone(parent), method=method), rows)
+    assert np.array_equal(bare.predict_proba(test), expected.predict_proba(test))
+    assert not np.array_equal(found.predict_proba(test), parent.predict_proba(test))
+
+
+def test_the_parent_inside_has_seen_only_training_rows(rows, parent):
+    found = fit(ScoreMap(clone(parent)), rows)
+    assert np.array_equal(found.estimator_.predict_proba(rows[4]), parent.predict_proba(rows[4]))
+
+
+def test_uncalibrated_is_the_parent(rows, parent):
+    for model in (Uncalibrated(FrozenEstimator(parent)), Uncalibrated(clone(parent))):
+        assert np.array_equal(fit(model, rows).predict_proba(rows[4]), parent.predict_proba(rows[4]))
+        assert np.array_equal(model.predict(rows[4]), parent.predict(rows[4]))
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+def test_refit_is_a_clone_that_has_seen_both(rows, parent, frozen):
+    X, y, X_calibration, y_calibration, test = rows
+    expected = clone(parent).fit(np.vstack([X, X_calibration]), np.concatenate([y, y_calibration]))
+    found = fit(Refit(FrozenEstimator(parent) if frozen else clone(parent)), rows)
+    assert np.array_equal(found.predict_proba(test), expected.predict_proba(test))
+    assert found.estimator_ is not found.calibrated_
+
+
+def test_refit_of_a_frozen_parent_without_a_seed_follows_random_state(rows):
+    parent = FrozenEstimator(RandomForestClassifier(5).fit(*rows[:2]))
+    first, same, other = (fit(Refit(parent, random_state=seed), rows).predict_proba(rows[4]) for seed in (1, 1, 2))
+    assert np.array_equal(first, same)
+    assert not np.array_equal(first, other)
+
+
+def test_weights_reach_parents_and_maps(rows, parent):
+    X, y, X_calibration, y_calibration, test = rows
+    weight = np.random.default_rng(0).uniform(0.5, 2, 200)
+    alone = clone(parent).fit(X, y, sample_weight=weight)
+    assert np.array_equal(fit(Uncalibrated(clone(parent)), rows, sample_weight=weight).predict_proba(test), alone.predict_proba(test))
+    both = clone(parent).fit(
+        np.vstack([X, X_calibration]), np.concatenate([y, y_calibration]), sample_weight=np.concatenate([weight, np.ones(100)])
+    )
+    assert np.array_equal(fit(Refit(clone(parent)), rows, sample_weight=weight).predict_proba(test), both.predict_proba(test))
+    held_out = ScoreMap(FrozenEstimator(parent), random_state=0)
+    plain = clone(held_out).fit(X, y).predict_proba(test)
+    assert not np.array_equal(held_out.fit(X, y, sample_weight=weight).predict_proba(test), plain)
+
+
+def test_any_classifier_can_be_a_parent(rows):
+    X, y, X_calibration, y_calibration, test = rows
+    expected = CalibratedClassifierCV(FrozenEstimator(LogisticRegression().fit(X, y)), method="sigmoid", ensemble=False)
+    found = fit(ScoreMap(LogisticRegression(), method="sigmoid"), rows)
+    assert np.array_equal(found.predict_proba(test), expected.fit(X_calibration, y_calibration).predict_proba(test))
+
+
+@pytest.mark.parametrize("model", [Uncalibrated, Refit, ScoreMap])
+def test_pickles_and_seeds(rows, model):
+    first = model(RandomForestClassifier(5), random_state=0).fit(*rows[:2])
+    again = pickle.loads(pickle.dumps(first))
+    same = model(RandomForestClassifier(5), random_state=0).fit(*rows[:2])
+    for other in (again, same):
+        assert np.array_equal(other.predict_proba(rows[4]), first.predict_proba(rows[4]))
+
+
+def test_a_map_needs_calibration_rows_of_every_class(rows, parent):
+    X, y, X_calibration, y_calibration, _ = rows
+    some = y_calibration != "birch"
+    with pytest.raises(ValueError, match="calibration needs") as caught:
+        ScoreMap(FrozenEstimator(parent)).fit(X, y, X_calibration=X_calibration[some], y_calibration=y_calibration[some])
+    assert str(caught.value) == "isotonic calibration needs rows of every class, the calibration rows have none of ['birch']"
+
+
+def test_refit_needs_rows_of_every_class_of_a_frozen_parent():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(90, 2))
+    parent = RandomForestClassifier(5, random_state=0).fit(X, np.arange(90) % 3)
+    with pytest.raises(ValueError, match="Refit needs") as caught:
+        Refit(FrozenEstimator(parent)).fit(X, np.arange(90) % 2 * 2)
+    assert str(caught.value) == "Refit needs rows of every class of the frozen parent, got none of [1]"
+
+
+def test_a_method_that_does_not_exist(rows):
+    with pytest.raises(ValueError, match="method must") as caught:
+        ScoreMap(LogisticRegression(), method="platt").fit(*rows[:2])
+    assert str(caught.value) == "method must be one of isotonic, sigmoid, got 'platt'"

@@ -1,0 +1,115 @@
+"""The blend against Eq. 6 and 7 in arbitrary precision; the floor against what it promises, by simulation."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal, getcontext
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kdgraph.density import blend, conformal_log_floor
+from kdgraph.density.floor import figure1_log_floor, printed_log_floor
+
+getcontext().prec = 60
+LOG = st.floats(-1e5, 1e5)
+
+
+def bayes(log_f, log_b, prior):
+    """Eq. 6 and 7: (f_y + b) P_y / Σ_k (f_k + b) P_k, from log f_y and log b."""
+    weighed = [(Decimal(f).exp() + Decimal(log_b).exp()) * Decimal(p) for f, p in zip(log_f, prior, strict=True)]
+    return np.array([float(w / sum(weighed)) for w in weighed])
+
+
+@settings(deadline=None, max_examples=200)
+@given(log_f=st.lists(st.floats(-50, 50), min_size=2, max_size=5), offset=LOG, above=st.floats(-60, 60), seed=st.integers(0, 99))
+def test_blend_is_bayes_rule_with_the_constant_added_to_every_class_density(log_f, offset, above, seed):
+    prior = np.random.default_rng(seed).dirichlet(np.ones(len(log_f)))
+    log_f = np.array(log_f) + offset  # densities from exp(-1e5) to exp(1e5): far beyond the range of float64
+    log_b = max(log_f) + above
+    joint = log_f + np.log(prior)
+    log_density = np.logaddexp.reduce(joint)
+    posterior = np.exp(joint - joint.max())
+    found = blend(posterior[None] / posterior.sum(), prior, np.array([log_density]), log_b)[0]
+    np.testing.assert_allclose(found, bayes(log_f, log_b, prior), rtol=1e-9, atol=1e-15)  # logs near 1e5 are rounded to 1.5e-11
+    assert found.sum() == pytest.approx(1, abs=1e-12)
+
+
+@pytest.mark.parametrize("log_density", [-1e300, -1e6, -800.0, -math.inf])
+def test_far_below_the_floor_only_the_prior_is_left(log_density):
+    posterior, prior = np.array([[0.9, 0.1]]), np.array([0.3, 0.7])
+    assert np.array_equal(blend(posterior, prior, np.array([log_density]), -5.0)[0], prior)
+
+
+@pytest.mark.parametrize("log_density", [800.0, 1e6, 1e300])
+def test_far_above_the_floor_only_the_posterior_is_left(log_density):
+    posterior, prior = np.array([[0.9, 0.1]]), np.array([0.3, 0.7])
+    np.testing.assert_allclose(blend(posterior, prior, np.array([log_density]), -5.0), posterior, rtol=1e-15)
+
+
+def test_at_the_floor_both_count_half():
+    assert blend(np.array([[1.0, 0.0]]), np.array([0.5, 0.5]), np.array([-7.0]), -7.0).tolist() == [[0.75, 0.25]]
+
+
+@pytest.mark.parametrize(("log_density", "expected"), [(-3.0, 0.9), (-math.inf, 0.5)])
+def test_a_floor_of_nothing_acts_where_there_is_no_density_at_all(log_density, expected):
+    found = blend(np.array([[0.9, 0.1]]), np.array([0.5, 0.5]), np.array([log_density]), -math.inf)
+    assert found[0, 0] == expected
+
+
+def test_the_least_weight_keeps_the_leading_class_in_front_of_an_even_prior():
+    posterior = np.array([[0.2, 0.3, 0.5], [0.4, 0.35, 0.25]])
+    prior = np.full(3, 1 / 3)
+    found = blend(posterior, prior, np.array([-1e9, -np.inf]), 0.0, min_weight=1e-9)
+    assert found.argmax(axis=1).tolist() == [2, 0]
+    assert np.abs(found - prior).max() <= 1e-9
+    assert blend(posterior, prior, np.array([3.0, 3.0]), 0.0, 1e-9)[0] == pytest.approx(blend(posterior, prior, np.array([3.0]), 0.0)[0])
+
+
+ALPHAS = [0.005, 0.05, 0.3]
+
+
+@pytest.mark.parametrize("m", [5, 37, 199, 430])
+@pytest.mark.parametrize("alpha", ALPHAS)
+@pytest.mark.parametrize("shape", ["uniform", "left tail"])
+def test_in_expectation_no_more_than_alpha_of_the_rows_fall_below_the_floor(m, alpha, shape):
+    rng = np.random.default_rng([m, ALPHAS.index(alpha)])
+    draws = rng.random((2000, m))
+    quantile, share = (lambda u: u, lambda x: np.clip(x, 0, 1)) if shape == "uniform" else (np.log, lambda x: np.exp(np.minimum(x, 0)))
+    below = np.array([share(conformal_log_floor(quantile(row), alpha)) for row in draws])
+    error = 4 * below.std() / math.sqrt(len(below))  # four standard errors of 2,000 repetitions: one case in 16,000 would fail by chance
+    rank = math.floor((m + 1) * alpha)
+    if rank >= 1:
+        assert abs(below.mean() - rank / (m + 1)) <= error
+    assert 0 < below.mean() <= max(alpha, 1 / (m + 1)) + error
+
+
+def test_the_floor_is_the_order_statistic_that_it_says():
+    log_density = np.random.default_rng(0).permutation(np.arange(199.0))
+    assert conformal_log_floor(log_density, 0.005) == 0  # ⌊200 · 0.005⌋ = 1: the smallest
+    assert conformal_log_floor(log_density, 0.0149) == 1
+    assert conformal_log_floor(log_density, 0.5) == 99
+    assert conformal_log_floor(log_density[log_density < 198], 0.005) == -0.5 * 98.5  # 198 rows are one too few: below the smallest
+
+
+def test_too_few_rows_move_the_floor_below_the_smallest_by_half_the_distance_to_the_median():
+    assert conformal_log_floor(np.array([-1.0, -10.0, -2.0]), 0.005) == -14
+    assert conformal_log_floor(np.array([-3.0]), 0.005) == -3
+
+
+def test_rows_without_any_density_do_not_set_the_floor():
+    assert conformal_log_floor(np.array([-np.inf, -1.0, -10.0, -2.0, np.nan]), 0.005) == -14
+    assert conformal_log_floor(np.array([-np.inf, -np.inf]), 0.005) == -math.inf
+    assert conformal_log_floor(np.empty(0), 0.005) == -math.inf
+
+
+@pytest.mark.parametrize("n", [10, 1000, 50_000])
+def test_the_printed_floor_is_b_over_log_n(n):
+    assert printed_log_floor(n) == pytest.approx(math.log(math.exp(-1e-7) / math.log(n)), abs=1e-12)
+
+
+def test_the_floor_of_figure_1():
+    assert figure1_log_floor(1000, 2) == pytest.approx(-8.23, abs=0.005)  # worked out by hand, for 1e9 and for 1e3
+    assert figure1_log_floor(1000, 2, multiplier=1e3) == pytest.approx(-22.05, abs=0.005)

@@ -1,0 +1,144 @@
+"""The gate: what its docstring promises inside the data, and where its pieces come from."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+
+from kdgraph import DensityGate
+from kdgraph.calibration import ScoreMap
+from kdgraph.density.gaussians import shrunk
+from kdgraph.density.graph import KernelDensityGraph
+from kdgraph.geometry import partition_of
+
+
+@pytest.fixture(scope="module")
+def rows(spirals):
+    """Training and calibration rows with as many of either class, and test rows."""
+    X, y = spirals(1500, 3)
+    of_class = [np.flatnonzero(y == c)[:500] for c in (0, 1)]
+    train, calibration, test = (
+        np.concatenate([rows[part] for rows in of_class]) for part in (slice(200), slice(200, 350), slice(350, 500))
+    )
+    return X[train], y[train], X[calibration], y[calibration], X[test], y[test]
+
+
+@pytest.fixture(scope="module")
+def isotonic(rows):
+    X, y, X_calibration, y_calibration, *_ = rows
+    forest = FrozenEstimator(RandomForestClassifier(40, random_state=0, n_jobs=1).fit(X, y))
+    return ScoreMap(forest).fit(X, y, X_calibration=X_calibration, y_calibration=y_calibration)
+
+
+@pytest.fixture(scope="module")
+def gate(rows, isotonic):
+    X, y, X_calibration, y_calibration, *_ = rows
+    return DensityGate(FrozenEstimator(isotonic), alpha=0.05).fit(X, y, X_calibration=X_calibration, y_calibration=y_calibration)
+
+
+def test_among_equal_priors_the_estimators_class_survives(rows, isotonic, gate):
+    test = rows[4]
+    assert gate.prior_.tolist() == [0.5, 0.5]
+    proba = isotonic.predict_proba(test)
+    decided = np.abs(proba[:, 0] - 0.5) > 1e-6  # at 0.5 : 0.5 the order is a matter of rounding
+    assert decided.mean() > 0.9
+    assert np.array_equal(gate.predict(test)[decided], isotonic.predict(test)[decided])
+    far = test[decided] + 3  # here only the least weight, 1e-9, is left of it
+    sure = np.abs(isotonic.predict_proba(far)[:, 0] - 0.5) > 1e-6
+    assert np.array_equal(gate.predict(far)[sure], isotonic.predict(far)[sure])
+
+
+def test_a_row_whose_log_density_lies_t_above_the_floor_moves_by_at_most_exp_minus_t(rows, isotonic, gate):
+    test = rows[4]
+    above = gate.graph_.log_density(gate.graph_.partition.place(test)) - gate.log_floor_
+    moved = np.abs(gate.predict_proba(test) - isotonic.predict_proba(test)).max(axis=1)
+    assert (moved <= np.exp(-above) + 1e-15).all()
+    assert (above >= 0).mean() >= 0.95 - 3 * np.sqrt(2 * 0.05 * 0.95 / 300)  # alpha, with the errors of 300 calibration and 300 test rows
+    assert (moved[above >= 0] <= 0.5).all()
+    assert moved.max() > 0  # the gate is not merely open
+
+
+def test_the_weight_is_that_of_density_and_floor(rows, isotonic, gate):
+    test = np.vstack([rows[4], 1.3 * rows[4]])
+    log_density = gate.graph_.log_density(gate.graph_.partition.place(test))
+    weight = np.maximum(1 / (1 + np.exp(np.clip(gate.log_floor_ - log_density, -700, 700))), 1e-9)[:, None]
+    expected = weight * isotonic.predict_proba(test) + (1 - weight) * gate.prior_
+    np.testing.assert_allclose(gate.predict_proba(test), expected, atol=1e-14)
+
+
+def test_a_smaller_alpha_never_lowers_a_weight(rows, isotonic):
+    X, y, X_calibration, y_calibration, test, _ = rows
+    moved = []
+    for alpha in (0.3, 0.05, 0.005, 0.0005):
+        gate = DensityGate(FrozenEstimator(isotonic), alpha=alpha).fit(X, y, X_calibration=X_calibration, y_calibration=y_calibration)
+        moved.append(np.abs(gate.predict_proba(test) - isotonic.predict_proba(test)).max(axis=1))
+    assert (np.diff(moved, axis=0) <= 1e-15).all()
+    assert moved[0].mean() > 10 * moved[-1].mean()
+
+
+def test_the_density_is_that_of_the_forest_inside(rows, isotonic, gate):
+    X, y, *_ = rows
+    partition = partition_of(isotonic)
+    graph = KernelDensityGraph(partition, partition.place(X), np.eye(2)[y], shrunk)
+    test = partition.place(rows[4])
+    assert np.array_equal(gate.graph_.log_density(test), graph.log_density(test))
+    assert gate.describe() == {
+        "n_polytopes": len(graph.polytopes),
+        "singleton_share": graph.polytopes.singleton_share,
+        "log_floor": gate.log_floor_,
+    }
+
+
+def test_a_forest_can_stand_beside_an_estimator_without_a_partition(rows):
+    X, y, *_ = rows
+    gate = DensityGate(LogisticRegression(), partition=ExtraTreesClassifier(10), random_state=0).fit(X, y)
+    assert isinstance(gate.graph_.partition.forest, ExtraTreesClassifier)
+    again = DensityGate(LogisticRegression(), partition=ExtraTreesClassifier(10), random_state=0).fit(X, y)
+    assert np.array_equal(gate.predict_proba(X), again.predict_proba(X))
+    frozen = RandomForestClassifier(10, random_state=0).fit(X, y)
+    assert DensityGate(LogisticRegression(), partition=FrozenEstimator(frozen)).fit(X, y).graph_.partition.forest is frozen
+
+
+def test_an_estimator_without_a_partition_needs_one(rows):
+    with pytest.raises(TypeError) as caught:
+        DensityGate(LogisticRegression(), random_state=0).fit(*rows[:2])
+    assert str(caught.value) == "LogisticRegression has no partition to read; pass a fitted forest or tree of scikit-learn"
+
+
+def test_a_calibrator_inside_is_fitted_on_the_same_held_out_rows(rows):
+    X, y, X_calibration, y_calibration, test, _ = rows
+    inside = ScoreMap(RandomForestClassifier(10, random_state=1))
+    gate = DensityGate(inside).fit(X, y, X_calibration=X_calibration, y_calibration=y_calibration)
+    expected = clone(inside).fit(X, y, X_calibration=X_calibration, y_calibration=y_calibration)
+    assert np.array_equal(gate.estimator_.predict_proba(test), expected.predict_proba(test))
+
+
+def test_threads_and_pickling_change_no_bit(rows, isotonic, gate):
+    X, y, X_calibration, y_calibration, test, _ = rows
+    threads = DensityGate(FrozenEstimator(isotonic), alpha=0.05, n_jobs=2).fit(
+        X, y, X_calibration=X_calibration, y_calibration=y_calibration
+    )
+    for other in (threads, pickle.loads(pickle.dumps(gate))):
+        assert np.array_equal(other.predict_proba(test), gate.predict_proba(test))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"alpha": 0}, "alpha must be in (0, 1), got 0"),
+        ({"min_weight": -1e-9}, "min_weight must be in [0, 1], got -1e-09"),
+        ({"min_weight": 2}, "min_weight must be in [0, 1], got 2"),  # a weight above 1 would give probabilities below 0
+        ({"calibration_size": 1.0}, "calibration_size must be in (0, 1), got 1.0"),
+        ({"n_jobs": 1.5}, "n_jobs must be an integer or null, got 1.5"),
+    ],
+)
+def test_values_out_of_range(rows, isotonic, options, message):
+    with pytest.raises(ValueError, match="must be") as caught:
+        DensityGate(FrozenEstimator(isotonic), **options).fit(*rows[:2])
+    assert str(caught.value) == message

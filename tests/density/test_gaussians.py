@@ -1,0 +1,130 @@
+"""Gaussians against scipy's and against loops over polytopes; what happens to units, constants and single polytopes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.spatial.distance import cdist
+from scipy.stats import multivariate_normal
+
+from kdgraph.density.gaussians import LAMBDA, PolytopeGaussians, as_printed, fit_gaussians, per_sample, shrunk
+from kdgraph.geometry import polytopes_of
+
+RULES = [shrunk, as_printed, per_sample]
+
+
+def grouped(n: int = 60, d: int = 3, seed: int = 0):
+    """(X, polytopes): rows in groups of 1 to 6, in random order."""
+    rng = np.random.default_rng(seed)
+    polytopes = polytopes_of(rng.integers(0, n // 3, (n, 1)))
+    return rng.normal(0, 1, (n, d)) * [1.0, 30.0, 0.02][:d] + 5, polytopes
+
+
+def loops(X, polytopes):
+    """Eq. 9 and the sum of squares of Eq. 10, polytope by polytope."""
+    members = [X[polytopes.of_row == r] for r in range(len(polytopes))]
+    return (
+        np.array([len(m) for m in members]),
+        np.array([m.mean(0) for m in members]),
+        np.array([((m - m.mean(0)) ** 2).sum(0) for m in members]),
+    )
+
+
+def squared_spacing(mean):
+    """Float[d]: by brute force, the mean squared difference to the nearest mean, neighbours found where every feature has variance 1."""
+    unit = mean.std(axis=0)
+    distance = cdist(mean / unit, mean / unit)
+    np.fill_diagonal(distance, np.inf)
+    squared = ((mean - mean[distance.argmin(axis=1)]) ** 2 / unit**2).mean(axis=0)
+    return np.maximum(squared, 1e-3 * squared.mean()) * unit**2
+
+
+def test_means_and_variances_are_those_of_the_equations():
+    X, polytopes = grouped()
+    n, mean, squares = loops(X, polytopes)
+    expected = {
+        as_printed: (squares + LAMBDA) / n[:, None],
+        per_sample: (squares + LAMBDA * n[:, None]) / n[:, None],
+        shrunk: (squares + squared_spacing(mean)) / (n[:, None] + 1),
+    }
+    assert LAMBDA == 1e-6
+    for rule, variance in expected.items():
+        found = fit_gaussians(X, polytopes, rule)
+        np.testing.assert_allclose(found.means, mean, rtol=1e-13)
+        np.testing.assert_allclose(found.variances, variance, rtol=1e-9, atol=1e-14)  # sums of squares of numbers near 5
+
+
+def test_log_density_is_scipys():
+    X, polytopes = grouped()
+    gaussians = fit_gaussians(X, polytopes, as_printed)
+    polytope = np.random.default_rng(1).integers(0, len(polytopes), len(X))
+    expected = [
+        multivariate_normal(gaussians.means[r], np.diag(gaussians.variances[r])).logpdf(x) for x, r in zip(X, polytope, strict=True)
+    ]
+    np.testing.assert_allclose(gaussians.log_density(X, polytope), expected, rtol=1e-10)
+
+
+def test_where_no_polytope_is_near_there_is_no_density():
+    X, polytopes = grouped()
+    found = fit_gaussians(X, polytopes, shrunk).log_density(X[:3], np.array([0, -1, 1]))
+    assert np.isneginf(found).tolist() == [False, True, False]
+
+
+@pytest.mark.parametrize("distance", [1e150, 1e160, 1e300])
+def test_however_far_the_log_density_is_no_nan(distance):
+    found = PolytopeGaussians(np.zeros((1, 2)), np.full((1, 2), 1e-6)).log_density(np.array([[distance, -distance]]), np.array([0]))
+    assert found[0] < -1e300
+
+
+def test_the_euclidean_neighbour_is_the_nearest_mean():
+    X, polytopes = grouped()
+    gaussians = fit_gaussians(X, polytopes, shrunk)
+    queries = np.random.default_rng(2).normal(5, 20, (50, 3))
+    assert np.array_equal(gaussians.nearest(queries), cdist(queries, gaussians.means).argmin(axis=1))
+
+
+@settings(deadline=None, max_examples=30)
+@given(power=st.integers(-20, 20), column=st.integers(0, 2))
+def test_shrunk_variances_follow_a_change_of_units(power, column):
+    X, polytopes = grouped()
+    scale = np.ones(3)
+    scale[column] = 2.0**power  # a power of two changes no digit, so neighbours stay neighbours
+    np.testing.assert_allclose(
+        fit_gaussians(X * scale, polytopes, shrunk).variances, fit_gaussians(X, polytopes, shrunk).variances * scale**2, rtol=1e-9
+    )
+
+
+@pytest.mark.parametrize("constant", [0.0, 1.0, 0.1, 1 / 3, -1e9, 1e-9])
+def test_a_constant_feature_forbids_no_other_value(constant):
+    X, polytopes = grouped()
+    X = np.column_stack([X, np.full(len(X), constant)])
+    gaussians = fit_gaussians(X, polytopes, shrunk)
+    assert np.isfinite(gaussians.variances).all()
+    assert gaussians.variances[:, 3].min() > 1e-5  # 1e-3 of the mean spacing, halved for each row and more; 0.1 must not count as spread
+    assert np.isfinite(gaussians.log_density(X + np.array([0, 0, 0, 0.01]), polytopes.of_row)).all()
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("n", [1, 5])
+def test_one_polytope(rule, n):
+    X = np.random.default_rng(0).normal(size=(n, 2))
+    gaussians = fit_gaussians(X, polytopes_of(np.zeros((n, 4), dtype=int)), rule)
+    assert gaussians.variances.min() >= LAMBDA / 6
+    assert np.isfinite(gaussians.log_density(X, np.zeros(n, dtype=int))).all()
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_all_rows_the_same(rule):
+    gaussians = fit_gaussians(np.full((6, 2), 0.1), polytopes_of(np.arange(6)[:, None] // 2), rule)
+    assert (gaussians.variances > 0).all()
+    assert np.isfinite(gaussians.log_density(np.full((1, 2), 0.1), np.array([0]))).all()
+
+
+def test_spacing_of_many_polytopes_is_measured_on_a_sample():
+    rng = np.random.default_rng(0)
+    X = rng.random((6000, 2))
+    alone = polytopes_of(np.arange(6000)[:, None])
+    sampled = fit_gaussians(X, alone, shrunk).variances[0] * 2
+    np.testing.assert_allclose(sampled, squared_spacing(X), rtol=0.1)  # 2,000 of 6,000 squared distances: standard error 2 %, here five
