@@ -1,0 +1,103 @@
+"""Components as config nodes: ``name``, ``_target_`` and the parameters of that class's ``__init__``.
+
+The class is the schema. Its annotations say the types and ranges (:mod:`kdgraph.parameters`), its signature which keys exist.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterable, Mapping
+from importlib import import_module
+from typing import Any
+
+from kdgraph.errors import ConfigError, ParameterError
+from kdgraph.messages import unknown_key
+from kdgraph.parameters import annotations_of, check_value
+
+Node = Mapping[str, Any]
+INJECTED = frozenset({"estimator", "random_state", "n_jobs", "verbose"})
+"""Parameters that a run provides; no config lists them."""
+
+
+def build(node: Node, **injected: Any) -> Any:
+    """Instantiate the component that ``node`` describes; ``_target_: null`` gives None.
+
+    ``injected`` values reach only a class that has a parameter of that name; keys that are no parameters of the class (``name``, the
+    row counts of a data set) stay out.
+    """
+    target = target_of(node)
+    if target is None:
+        return None
+    known = parameters_of(target)
+    given = {key: value for key, value in node.items() if key in known}
+    return target(**given, **{key: value for key, value in injected.items() if key in known})
+
+
+def target_of(node: Node, path: str = "component") -> Any:
+    """The class or function that ``node['_target_']`` names, or None."""
+    where = node.get("_target_")
+    if where is None:
+        return None
+    module, _, name = str(where).rpartition(".")
+    try:
+        return getattr(import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ConfigError(f"{path}._target_: cannot import '{where}' ({error}); it must be on PYTHONPATH") from error
+
+
+def parameters_of(target: Any) -> dict[str, inspect.Parameter]:
+    """Parameters of a class's ``__init__`` (or of a function) that can be given by name."""
+    kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return {name: p for name, p in inspect.signature(target).parameters.items() if p.kind in kinds}
+
+
+def check_component(path: str, node: Any, more: Mapping[str, Any] | None = None) -> None:
+    """Raise a one-line error unless ``node`` is a component that can be built.
+
+    Parameters
+    ----------
+    path : its key in the config, such as ``parent``.
+    node : the resolved node.
+    more : annotations of further keys that the node may have beside the parameters of its class.
+    """
+    if not isinstance(node, Mapping) or not isinstance(node.get("name"), str):
+        raise ConfigError(f"{path} must be the name of one of its options, got {node!r}; 'kdg list {path}' shows them")
+    if not re.fullmatch(r"[\w.-]+", node["name"]):
+        raise ConfigError(f"{path}.name must be made of letters, digits, '_', '-' and '.', got {node['name']!r}")
+    target = target_of(node, path)
+    annotations = {**(annotations_of(target) if target else {}), **(more or {})}
+    parameters = parameters_of(target) if target else {}
+    settable = set(parameters) - INJECTED
+    for key in settable - set(node):
+        if parameters[key].default is inspect.Parameter.empty:
+            raise ConfigError(f"{path}.{key} is missing, and {node['_target_']} has no default for it; add +{path}.{key}=…")
+    check_options(path, {k: v for k, v in node.items() if k not in ("name", "_target_")}, annotations, settable | set(more or {}))
+    if target and hasattr(target, "_parameter_constraints"):
+        _check_as_scikit_learn_does(path, build(node))
+
+
+def check_options(path: str, options: Mapping[str, Any], annotations: Mapping[str, Any], known: Iterable[str] | None = None) -> None:
+    """Check keys against ``known`` (default: what is annotated) and values against ``annotations``."""
+    known = set(annotations if known is None else known)
+    for key, value in options.items():
+        if key not in known:
+            raise unknown_key(f"{path}.{key}", (f"{path}.{k}" for k in known))
+        if key in annotations:
+            check_value(f"{path}.{key}", value, annotations[key])
+
+
+def _check_as_scikit_learn_does(path: str, estimator: Any) -> None:
+    """Ask scikit-learn for its own parameter rules and say what it says in our words."""
+    try:
+        estimator._validate_params()
+    except ValueError as error:
+        match = re.fullmatch(r"The '(\w+)' parameter of \w+ must be (.*)\. Got (.*) instead\.", str(error), re.DOTALL)
+        if not match:
+            raise ParameterError(f"{path}: {error}") from error
+        raise ParameterError(f"{path}.{match[1]} must be {_ordered(match[2])}, got {match[3]}") from error
+
+
+def _ordered(rule: str) -> str:
+    """``a str among {'b', 'a'}``, whose order changes from process to process, as ``one of a, b``."""
+    return re.sub(r"a str among \{([^}]*)\}", lambda found: "one of " + ", ".join(sorted(found[1].replace("'", "").split(", "))), rule)

@@ -1,0 +1,88 @@
+"""Errors of Hydra and OmegaConf in one line: the value, the rule, the way out."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Iterator
+
+from kdgraph.errors import ConfigError
+
+Options = Callable[[str], list[str]]
+"""Config group → names of its options."""
+
+
+def did_you_mean(word: str, known: Iterable[str], otherwise: str = "") -> str:
+    """``; did you mean 'spiral'?`` if something known is close to ``word``, else ``otherwise``.
+
+    >>> did_you_mean("spirl", ["spiral", "circle"])
+    "; did you mean 'spiral'?"
+    """
+    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    return f"; did you mean '{close[0]}'?" if close else otherwise
+
+
+def unknown_key(key: str, known: Iterable[str]) -> ConfigError:
+    """The error for a key that no config has; its siblings among ``known`` (full keys) are named if none of them is close."""
+    parent, _, leaf = key.rpartition(".")
+    siblings = sorted({k.rpartition(".")[2] for k in known if k.rpartition(".")[0] == parent} - {leaf, "_target_"})
+    close = difflib.get_close_matches(leaf, siblings, n=1, cutoff=0.6)
+    prefix = f"{parent}." if parent else ""
+    if close:
+        return ConfigError(f"unknown key '{key}'; did you mean '{prefix}{close[0]}'?")
+    return ConfigError(f"unknown key '{key}'" + (f" ({parent or 'the config'} has: {', '.join(siblings)})" if siblings else ""))
+
+
+def unknown_option(group: str, name: str, known: Iterable[str]) -> ConfigError:
+    """The error for ``group=name`` where the group has no such option."""
+    names = sorted(known)
+    hint = did_you_mean(name, names)
+    return ConfigError(f"no {group} named '{name}'{hint or ';'} (available: {', '.join(names)})")
+
+
+def one_line(error: BaseException, keys: Callable[[], Iterable[str]], options: Options) -> ConfigError:
+    """What a user should read instead of ``error``, an exception of Hydra, OmegaConf or a YAML reader.
+
+    Parameters
+    ----------
+    error : what was raised while a config was composed.
+    keys : gives every full key that the config has, for "did you mean".
+    options : names of a config group's options.
+    """
+    causes = list(_causes(error))
+    for cause in causes:
+        if missing := getattr(cause, "missing_cfg_file", None):
+            group, _, name = str(missing).partition("/")
+            return unknown_option(group, name, options(group)) if name else ConfigError(_first_line(cause))
+    text = str(causes[0])
+    if text.startswith("Ambiguous value for argument"):
+        argument = text.split("'")[1]
+        key, _, values = argument.partition("=")
+        return ConfigError(f"'{argument}' is a sweep: add -m to run them all, or write '{key}=[{values}]' for a list")
+    if text.startswith("Config group override must be"):
+        way_out = "'kdg list' shows them, 'none' is one where it may be absent"
+        return ConfigError(f"a config group takes the name of one of its options; {way_out}")
+    if text.startswith("Could not override") and (known := getattr(causes[-1], "full_key", None)):
+        return unknown_key(str(known), keys())
+    if override := getattr(causes[0], "override", None):
+        return ConfigError(f"cannot parse '{override}': {_first_line(causes[-1])}")
+    return _about_the_root(causes[-1])
+
+
+def _about_the_root(root: BaseException) -> ConfigError:
+    key = getattr(root, "full_key", None)
+    if mark := getattr(root, "problem_mark", None):
+        return ConfigError(f"{mark.name}, line {mark.line + 1}: not YAML ({getattr(root, 'problem', 'cannot be read')})")
+    return ConfigError(f"{key}: {_first_line(root)}" if key else _first_line(root))
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """``error``, what caused it, and so on down to the root."""
+    seen: BaseException | None = error
+    while seen is not None:
+        yield seen
+        seen = seen.__cause__
+
+
+def _first_line(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__

@@ -1,0 +1,156 @@
+"""One run as data: its resolved config, its id and its directory."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from kdgraph.components import check_component, check_options, target_of
+from kdgraph.errors import ConfigError, ParameterError
+from kdgraph.messages import unknown_key
+from kdgraph.parameters import Count, Positive, Range, annotations_of, check_value
+
+RECORD_SCHEMA = 1
+"""Version of ``result.json``; part of the run id, so that a change of its meaning makes every run a new one."""
+
+COMPONENTS = ("dataset", "ood", "parent", "calibrator", "gate")
+SCIENCE = (*COMPONENTS, "metrics", "figures", "seed")
+PLAIN = {"seed": Annotated[int, Range(0)], "n_jobs": int, "force": bool, "out": str}
+
+
+FigureName = Literal["posterior_maps", "reliability_diagram", "confidence_against_radius"]
+
+
+@dataclass(frozen=True)
+class FigureOptions:
+    """The config node ``figures``.
+
+    Attributes
+    ----------
+    draw : names of figures; one that the data do not allow (maps of more than two features) is left out.
+    formats, dpi : of the files.
+    map_grid : points along each side of a posterior map.
+    map_reach : a map goes this many times as far from its centre as the training data.
+    reliability : options of :func:`kdgraph.metrics.reliability_bins`.
+    """
+
+    draw: Sequence[FigureName]
+    formats: Sequence[Literal["svg", "png", "pdf"]]
+    dpi: Count
+    map_grid: Count
+    map_reach: Positive
+    reliability: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """One run, resolved. Components, metrics, figures and ``seed`` are the science; the rest says how and where to run it.
+
+    Attributes
+    ----------
+    dataset, ood, parent, calibrator, gate : component nodes (``name``, ``_target_``, parameters).
+    metrics, figures : what to measure and what to draw.
+    method : label of parent, calibrator and gate: the preset's name if they are as the preset composes them, else
+        ``<parent>-<calibrator>[-<gate>]``.
+    n_jobs : cores for the kernels; never changes a number.
+    force : run again what is done.
+    out : where runs and the store are.
+    """
+
+    dataset: Mapping[str, Any]
+    ood: Mapping[str, Any]
+    parent: Mapping[str, Any]
+    calibrator: Mapping[str, Any]
+    gate: Mapping[str, Any]
+    metrics: Mapping[str, Any]
+    figures: Mapping[str, Any]
+    seed: int = 0
+    n_jobs: int = -1
+    force: bool = False
+    out: str = "outputs"
+    method: str = ""
+
+    def __post_init__(self) -> None:
+        for key, annotation in PLAIN.items():
+            check_value(key, getattr(self, key), annotation)
+        if self.n_jobs == 0:
+            raise ParameterError("n_jobs must be a number of cores, or -1 for all of them, got 0")
+
+    def science(self) -> dict[str, Any]:
+        """The part of the config that decides the numbers and the pictures."""
+        return {name: getattr(self, name) for name in SCIENCE}
+
+    @property
+    def run_id(self) -> str:
+        """8 hex digits: a hash of :meth:`science`."""
+        return run_id(self.science())
+
+    @property
+    def run_dir(self) -> Path:
+        """``<out>/<dataset>/<method>/<run_id>``."""
+        return Path(self.out) / str(self.dataset["name"]) / self.method / self.run_id
+
+    @property
+    def done(self) -> bool:
+        """Whether its record is there, the only mark of a finished run."""
+        return (self.run_dir / "result.json").exists()
+
+
+def run_id(science: Mapping[str, Any]) -> str:
+    """8 hex digits of the hash of the science part of a resolved config and the record's schema; other keys do not count."""
+    part = {name: science[name] for name in SCIENCE}
+    text = json.dumps({**part, "schema": RECORD_SCHEMA}, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
+def method_label(nodes: Mapping[str, Any], preset: str | None, preset_nodes: Mapping[str, Any]) -> str:
+    """``preset`` if parent, calibrator and gate in ``nodes`` are those of ``preset_nodes``, else the names of the three."""
+    parts = ("parent", "calibrator", "gate")
+    if preset and all(nodes[part] == preset_nodes[part] for part in parts):
+        return preset
+    names = [str((nodes[part] or {}).get("name", "none")) for part in parts]
+    return "-".join(names if names[2] != "none" else names[:2])
+
+
+def check(config: RunConfig) -> None:
+    """Import what the components name and check every key and value against it, in one line if something is wrong."""
+    from kdgraph.data.splits import make_splits
+
+    rows = {k: v for k, v in annotations_of(make_splits).items() if k in ("n_train", "n_calibration", "n_test", "scale")}
+    for path in COMPONENTS:
+        check_component(path, getattr(config, path), rows if path == "dataset" else None)
+    _check_metrics(config)
+    _check_figures(config)
+
+
+def _check_metrics(config: RunConfig) -> None:
+    """Every metric exists, has these options and can be given what it needs."""
+    from kdgraph.metrics import METRICS, check_metric
+
+    source = target_of(config.dataset)
+    inputs = {
+        "test": {"y", "proba", "prior"} | ({"truth"} if hasattr(source, "posterior") else set()),
+        "ood": {"proba", "prior"},
+        "grid": {"proba", "prior"} | ({"truth"} if hasattr(source, "posterior_on_paper_grid") else set()),
+    }
+    for on, wanted in config.metrics.items():
+        if on not in inputs:
+            raise unknown_key(f"metrics.{on}", [f"metrics.{known}" for known in inputs])
+        for name, options in (wanted or {}).items():
+            try:
+                check_metric(name, inputs[on], options, source=str(config.dataset["name"]))
+            except ConfigError as error:
+                raise ConfigError(f"metrics.{on}: {error}") from error
+            check_options(f"metrics.{on}.{name}", options or {}, annotations_of(METRICS[name]))
+
+
+def _check_figures(config: RunConfig) -> None:
+    from kdgraph.metrics import reliability_bins
+
+    check_options("figures", config.figures, annotations_of(FigureOptions))
+    bins = {name: kind for name, kind in annotations_of(reliability_bins).items() if name in ("bins", "strategy")}
+    check_options("figures.reliability", config.figures["reliability"], bins)

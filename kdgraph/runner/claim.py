@@ -1,0 +1,128 @@
+"""One process at a time: a claim file that names its owner, and that is taken over once the owner is gone.
+
+The file is made with ``O_EXCL``, so two processes never both make it. Taking it over happens in place and under ``flock``: nobody ever
+removes the claim of somebody else, so a claim that was just taken over cannot be lost to a third process that saw the dead one.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import platform
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+POLL_SECONDS = 0.1
+UNREADABLE_SECONDS = 5.0
+"""A claim without an owner's name is given this long to be written before it counts as left by a process that was killed."""
+
+
+@contextmanager
+def claim(path: Path, tell: Callable[[str], None]) -> Iterator[bool]:
+    """Hold ``path`` for the block; wait, and say so once, while another living process holds it.
+
+    Yields
+    ------
+    bool
+        Whether there was another process to wait for: its result may be what is wanted.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    waited = False
+    while not _take(path):
+        if not waited:
+            tell(_waiting(path))
+            waited = True
+        time.sleep(POLL_SECONDS)
+    try:
+        yield waited
+    finally:
+        if _read(path) == _me():
+            path.unlink(missing_ok=True)
+
+
+def is_claimed(path: Path) -> bool:
+    """Whether a living process holds ``path``."""
+    return path.exists() and _is_alive(path)
+
+
+def _take(path: Path) -> bool:
+    try:
+        handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
+    except FileExistsError:
+        return _take_over(path)
+    with os.fdopen(handle, "w") as file:
+        file.write(json.dumps(_me()))
+    return True
+
+
+def _take_over(path: Path) -> bool:
+    """Put our name into the claim of a dead process; False if it lives, was released, or is being taken over by another."""
+    try:
+        file = path.open("r+")
+    except FileNotFoundError:
+        return False
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if _is_alive(path) or os.fstat(file.fileno()).st_ino != path.stat().st_ino:
+                return False
+        except (BlockingIOError, FileNotFoundError):
+            return False
+        file.truncate()
+        file.write(json.dumps(_me()))
+    return True
+
+
+_SINCE = datetime.now().isoformat(timespec="seconds")
+
+
+def _me() -> dict[str, Any]:
+    return {"pid": os.getpid(), "host": platform.node(), "start": _start_of(os.getpid()), "since": _SINCE}
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    """The owner, or None while (or because) there is no readable one."""
+    try:
+        owner = json.loads(path.read_text())
+        return owner if isinstance(owner, dict) and "pid" in owner else None
+    except (FileNotFoundError, json.JSONDecodeError):
+        return None
+
+
+def _is_alive(path: Path) -> bool:
+    owner = _read(path)
+    if owner is None:
+        return time.time() - path.stat().st_mtime < UNREADABLE_SECONDS
+    if owner.get("host") != platform.node():  # nothing can be known about it from here
+        return True
+    return _start_of(owner["pid"]) == owner.get("start") and _exists(owner["pid"])
+
+
+def _exists(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # somebody else's
+        return True
+    return True
+
+
+def _start_of(pid: int) -> str | None:
+    """When the process began, in clock ticks since boot: tells it from a later one with the same number. None where there is no /proc."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] == "Z" else fields[19]
+
+
+def _waiting(path: Path) -> str:
+    owner = _read(path)
+    who = f"process {owner['pid']} on {owner['host']}" if owner else "another process"
+    return f"waiting for {who}, which holds {path}; delete that file if the process is gone"

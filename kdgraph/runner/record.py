@@ -1,0 +1,75 @@
+"""``result.json``: the record of a run, the interface of everything that comes after it.
+
+Keys: ``schema``, ``run_id``, ``dataset`` {name, fingerprint, n_train, n_calibration, n_test, n_features, classes, prior}, ``parent``,
+``calibrator``, ``gate``, ``method`` (names), ``seed``, ``config`` (the science part, resolved), ``metrics`` (list of {metric, value,
+of: "parent" | "calibrated", on: "test" | "grid" | "ood", ood, params, n, stderr}), ``learnt`` (by calibrator and gate), ``files``
+{predictions, figures}, ``seconds`` and ``peak_memory_mb`` by stage (of when the stage was done), ``from_store`` (stages that this run
+found done), ``versions``, ``git`` {commit, dirty} or null, ``host``. NaN and infinity are null.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from kdgraph.data.dataset import Splits
+from kdgraph.run_config import RECORD_SCHEMA, RunConfig
+from kdgraph.runner import provenance
+from kdgraph.runner.store import Made
+
+
+def make_record(
+    config: RunConfig, splits: Splits, stages: Mapping[str, Made], learnt: Mapping[str, Any], figures: Sequence[str]
+) -> dict[str, Any]:
+    """The record as JSON-safe values. ``stages`` are in the order in which they ran; ``evaluate`` has the metrics."""
+    return json_safe(
+        {
+            "schema": RECORD_SCHEMA,
+            "run_id": config.run_id,
+            "dataset": _dataset(config, splits),
+            "parent": config.parent["name"],
+            "calibrator": config.calibrator["name"],
+            "gate": config.gate["name"],
+            "method": config.method,
+            "seed": config.seed,
+            "config": config.science(),
+            "metrics": stages["evaluate"].value.metrics,
+            "learnt": learnt,
+            "files": {"predictions": "predictions.parquet", "figures": [f"figures/{name}" for name in figures]},
+            "seconds": {name: round(made.cost.seconds, 4) for name, made in stages.items()},
+            "peak_memory_mb": {name: round(made.cost.peak_memory_mb, 1) for name, made in stages.items()},
+            "from_store": [name for name, made in stages.items() if made.from_store],
+            "versions": provenance.versions(),
+            "git": provenance.git(),
+            "host": provenance.host(),
+        }
+    )
+
+
+def _dataset(config: RunConfig, splits: Splits) -> dict[str, Any]:
+    return {
+        "name": config.dataset["name"],
+        "fingerprint": splits.fingerprint,
+        "n_train": len(splits.train.y),
+        "n_calibration": len(splits.calibration.y),
+        "n_test": len(splits.test.y),
+        "n_features": splits.train.X.shape[1],
+        "classes": splits.train.classes.tolist(),
+        "prior": splits.prior.tolist(),
+    }
+
+
+def json_safe(value: Any) -> Any:
+    """``value`` with plain Python numbers, lists and dicts only; NaN and infinity become None."""
+    if isinstance(value, Mapping):
+        return {str(key): json_safe(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray | np.generic):
+        return json_safe(value.tolist())
+    if isinstance(value, list | tuple):
+        return [json_safe(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

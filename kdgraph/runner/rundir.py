@@ -1,0 +1,57 @@
+"""The directory of one run: its record, its failure, its claim."""
+
+from __future__ import annotations
+
+import json
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from kdgraph.runner.claim import claim
+from kdgraph.runner.files import sweep_leftovers, write_atomically
+from kdgraph.runner.watch import Watch
+
+
+class RunDir:
+    """``result.json`` is the only mark of done; ``running.json`` is the claim, ``error.txt`` the last failure."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def record(self) -> dict[str, Any] | None:
+        """The record of the finished run, or None if it is not done."""
+        try:
+            return json.loads((self.path / "result.json").read_text())
+        except (FileNotFoundError, json.JSONDecodeError):  # a power cut may leave an empty file: not done
+            return None
+
+    def failure(self) -> str | None:
+        """What went wrong last time, in one line, or None."""
+        try:
+            return (self.path / "error.txt").read_text().partition("\n")[0]
+        except FileNotFoundError:
+            return None
+
+    @contextmanager
+    def claimed(self, watch: Watch) -> Iterator[bool]:
+        """Keep other processes off this run; yields whether another one had to be waited for."""
+        with claim(self.path / "running.json", watch.note) as waited:
+            sweep_leftovers(self.path)
+            yield waited
+
+    def finish(self, record: dict[str, Any]) -> None:
+        """Mark the run as done."""
+        text = json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False)
+        (self.path / "error.txt").unlink(missing_ok=True)
+        write_atomically(self.path / "result.json", text.encode())
+
+    def fail(self, error: Exception) -> None:
+        """Keep the failure: one line, then the whole traceback."""
+        write_atomically(self.path / "error.txt", f"{one_line(error)}\n\n{''.join(traceback.format_exception(error))}".encode())
+
+
+def one_line(error: Exception) -> str:
+    """``ValueError: what it says``, whatever line breaks that has."""
+    return " ".join(f"{type(error).__name__}: {error}".split())

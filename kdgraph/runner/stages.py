@@ -1,0 +1,79 @@
+"""The four stages as pure functions: config nodes, arrays and a seed in; values out. Nothing here reads or writes a file."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.frozen import FrozenEstimator
+
+from kdgraph.components import Node, build
+from kdgraph.data.dataset import Dataset, Splits
+from kdgraph.data.splits import make_splits
+from kdgraph.errors import ConfigError
+
+SPLIT_OPTIONS = ("n_train", "n_calibration", "n_test", "scale")
+
+
+@dataclass(frozen=True)
+class Calibrated:
+    """What is fitted after the parent: the calibrator, and the gate around it or None."""
+
+    calibrator: Any
+    gate: Any
+
+    @property
+    def model(self) -> Any:
+        """The one that has the last word."""
+        return self.calibrator if self.gate is None else self.gate
+
+    def learnt(self) -> dict[str, dict[str, Any]]:
+        """What calibrator and gate say they have learnt, for the record."""
+        parts = {"calibrator": self.calibrator, "gate": self.gate}
+        return {name: part.describe() for name, part in parts.items() if hasattr(part, "describe")}
+
+
+def stage_rng(seed: int, stage: str) -> np.random.Generator:
+    """The randomness of one stage: a stage more shifts no other."""
+    return np.random.default_rng([seed, zlib.crc32(stage.encode())])
+
+
+def split(dataset: Node, seed: int) -> Splits:
+    """Rows by role."""
+    options = {name: dataset[name] for name in SPLIT_OPTIONS if name in dataset}
+    return make_splits(build(dataset), **options, rng=stage_rng(seed, "split"))
+
+
+def fit(parent: Node, train: Dataset, *, seed: int, n_jobs: int) -> Any:
+    """The parent, fitted on the training rows.
+
+    It predicts on one core from here on: with threads, a random forest adds its trees' votes in the order in which they finish, and the
+    last bit of a probability changes from call to call.
+    """
+    estimator = build(parent, random_state=_an_int(stage_rng(seed, "fit")), n_jobs=n_jobs)
+    if not hasattr(estimator, "predict_proba"):
+        raise ConfigError(f"parent {parent['name']} ({parent['_target_']}) predicts no probabilities; choose one with predict_proba")
+    estimator.fit(train.X, train.y)
+    single = {name: 1 for name in estimator.get_params() if name.split("__")[-1] == "n_jobs"}
+    return estimator.set_params(**single) if single else estimator
+
+
+def calibrate(calibrator: Node, gate: Node, parent: Any, splits: Splits, *, seed: int, n_jobs: int) -> Calibrated:
+    """The calibrator around the fitted parent, and the gate around the calibrator, each seeing training and calibration rows."""
+    rng = stage_rng(seed, "calibrate")
+    fitted = _fit_after(calibrator, parent, splits, _an_int(rng), n_jobs)
+    return Calibrated(fitted, _fit_after(gate, fitted, splits, _an_int(rng), n_jobs))
+
+
+def _fit_after(node: Node, fitted: Any, splits: Splits, random_state: int, n_jobs: int) -> Any:
+    estimator = build(node, estimator=FrozenEstimator(fitted), random_state=random_state, n_jobs=n_jobs)
+    if estimator is None:
+        return None
+    return estimator.fit(splits.train.X, splits.train.y, X_calibration=splits.calibration.X, y_calibration=splits.calibration.y)
+
+
+def _an_int(rng: np.random.Generator) -> int:
+    """A seed that scikit-learn takes."""
+    return int(rng.integers(2**31 - 1))

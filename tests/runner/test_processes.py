@@ -1,0 +1,94 @@
+"""Processes that are killed, and processes that meet."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+
+from kdgraph.cli import main
+from kdgraph.config import compose
+from kdgraph.runner.run import run
+from kdgraph.runner.watch import Watch
+
+from .conftest import Parts, wait_until
+
+STAGES = ("split", "fit", "calibrate", "evaluate")
+
+
+def test_a_run_killed_in_any_stage_is_not_done_and_is_completed_by_the_next_call(tmp_path, monkeypatch, capsys):
+    killed = {stage: Parts(tmp_path / stage) for stage in STAGES if (tmp_path / stage).mkdir() is None}
+    processes = {stage: parts.start(slow=stage) for stage, parts in killed.items()}
+    for stage, process in processes.items():
+        wait_until(lambda stage=stage: killed[stage].visits(stage) > 0)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+    for stage, parts in killed.items():
+        assert not parts.files("result.json")
+        assert len(parts.files("running.json")) == 1  # of a process that is gone
+        monkeypatch.syspath_prepend(parts.folder)
+        monkeypatch.delitem(sys.modules, "slow_parts", raising=False)
+        before = {done: parts.visits(done) for done in STAGES}
+        assert main(["run", "--json", *parts.arguments]) == 0
+        record = json.loads(capsys.readouterr().out)
+        assert record["from_store"] == [done for done in STAGES[1:] if STAGES.index(done) < STAGES.index(stage)]
+        assert all(parts.visits(done) == before[done] for done in record["from_store"])
+        assert len(parts.files("result.json")) == 1
+        assert not parts.files("running.json") and not parts.files("*.claim") and not parts.files(".*.tmp")
+
+
+def test_two_processes_at_once_do_the_work_once(parts):
+    first = parts.start(slow="fit")
+    wait_until(lambda: parts.visits("fit") == 1)
+    second = parts.start("--json", slow="fit")
+    assert second.stderr is not None
+    line = second.stderr.readline()
+    (claim,) = parts.files("running.json")
+    assert line.startswith(f"kdg: waiting for process {first.pid} on ") and line.endswith(
+        f"holds {claim}; delete that file if the process is gone\n"
+    )
+    (parts.folder / "go").touch()
+    assert first.communicate()[1] == "" and first.returncode == 0
+    out, _ = second.communicate()
+    assert second.returncode == 0 and json.loads(out)["parent"] == "slow"
+    assert [parts.visits(stage) for stage in ("fit", "calibrate", "evaluate")] == [1, 1, 1]
+
+
+def test_an_interrupted_run_gives_its_claim_back(parts):
+    process = parts.start(slow="fit")
+    wait_until(lambda: parts.visits("fit") == 1)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate()
+    assert (process.returncode, out, err) == (130, "", "kdg: interrupted; finished stages are kept\n")
+    assert not parts.files("running.json") and not parts.files("result.json") and not parts.files("error.txt")
+
+
+def test_a_sweep_over_calibrators_fits_the_parent_once(parts, capsys):
+    assert main(["run", "-m", *parts.arguments, "calibrator=none,isotonic,sigmoid", "seed=3"]) == 0
+    assert parts.visits("fit") == 1
+    assert len(parts.files("result.json")) == 3
+    assert capsys.readouterr().out.endswith(f"3 runs in {parts.folder / 'outputs'}\n")
+
+
+def test_so_does_a_parallel_sweep(parts):
+    process = parts.start("-m", "calibrator=none,isotonic", "seed=3", "hydra/launcher=joblib", "hydra.launcher.n_jobs=2")
+    out, err = process.communicate()
+    assert (process.returncode, err.count("waiting for")) == (0, err.count("\n"))  # for the parent's fit, if they met there
+    assert parts.visits("fit") == 1 and out.endswith(f"2 runs in {parts.folder / 'outputs'}\n")
+
+
+def test_changing_only_metrics_fits_nothing_again(parts):
+    overrides = parts.arguments[2:]
+    first = run(compose(overrides, parts.arguments[1]), Watch())
+    again = run(compose([*overrides, "metrics.test.ece.bins=10"], parts.arguments[1]), Watch())
+    assert (parts.visits("fit"), parts.visits("calibrate"), parts.visits("evaluate")) == (1, 1, 2)
+    assert again["run_id"] != first["run_id"] and again["from_store"] == ["fit", "calibrate"]
+
+
+def test_what_is_done_is_not_done_again_unless_forced(parts):
+    config = compose(parts.arguments[2:], parts.arguments[1])
+    first = run(config)
+    assert run(config) == first and parts.visits("fit") == 1
+    forced = run(compose([*parts.arguments[2:], "force=true"], parts.arguments[1]))
+    assert parts.visits("fit") == 2 and forced["from_store"] == []
+    assert forced["metrics"] == first["metrics"] and forced["run_id"] == first["run_id"]

@@ -1,0 +1,114 @@
+"""The store: found again, checked, made again when damaged, and without a second copy of what is shared."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from kdgraph.runner.store import CODE_SCHEMA, Store, stage_key
+from kdgraph.runner.watch import Watch
+
+
+class Notes(Watch):
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def note(self, line: str) -> None:
+        self.lines.append(line)
+
+
+@pytest.fixture
+def notes() -> Notes:
+    return Notes()
+
+
+@pytest.fixture
+def store(tmp_path, notes) -> Store:
+    return Store(tmp_path, notes)
+
+
+class Maker:
+    """Makes a value and counts how often it was asked to."""
+
+    def __init__(self, value) -> None:
+        self.value, self.calls = value, 0
+
+    def __call__(self):
+        self.calls += 1
+        return self.value
+
+
+def test_what_was_made_is_found_with_its_cost(store):
+    make = Maker(np.arange(3.0))
+    first = store.get_or_make("fit", "a" * 64, make)
+    again = store.get_or_make("fit", "a" * 64, make)
+    assert make.calls == 1 and not first.from_store and again.from_store
+    np.testing.assert_array_equal(again.value, np.arange(3.0))
+    assert again.cost == first.cost
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda content: content[:-7],
+        lambda content: content[:40],
+        lambda content: b"",
+        lambda content: content[:-9] + bytes([content[-9] ^ 1]) + content[-8:],
+        lambda content: content[:20] + bytes([content[20] ^ 1]) + content[21:],
+    ],
+    ids=["truncated", "cut to its head", "empty", "flipped bit in the value", "flipped bit in the checksum"],
+)
+def test_a_damaged_entry_is_thrown_away_and_made_again(store, notes, damage):
+    make = Maker(list(range(100)))
+    store.get_or_make("fit", "a" * 64, make)
+    path = store.path("fit", "a" * 64)
+    path.write_bytes(damage(path.read_bytes()))
+    assert store.get_or_make("fit", "a" * 64, make).value == list(range(100))
+    assert make.calls == 2
+    assert notes.lines == [f"store entry {path} is damaged (its checksum does not fit); thrown away, it is made again"]
+    assert store.get_or_make("fit", "a" * 64, make).from_store
+
+
+class Gone:
+    """A class that will not be there when the entry is read."""
+
+
+def test_an_entry_whose_class_is_gone_is_made_again(store, notes, monkeypatch):
+    store.get_or_make("fit", "a" * 64, Gone)
+    monkeypatch.delattr(f"{__name__}.Gone")
+    assert store.get_or_make("fit", "a" * 64, Maker(1)).value == 1
+    assert "cannot be read by this version" in notes.lines[0]
+
+
+def test_shared_objects_are_left_out_and_put_back(store):
+    parent = np.random.default_rng(0).random(100_000)
+    store.get_or_make("calibrate", "a" * 64, Maker({"parent": parent, "own": 1}), shared={"parent": parent})
+    assert store.path("calibrate", "a" * 64).stat().st_size < 1000
+    another = parent.copy()
+    found = store.get_or_make("calibrate", "a" * 64, Maker(None), shared={"parent": another})
+    assert found.from_store and found.value["parent"] is another
+
+
+def test_without_reuse_the_entry_is_replaced(tmp_path, notes):
+    Store(tmp_path, notes).get_or_make("fit", "a" * 64, Maker(1))
+    assert Store(tmp_path, notes, reuse=False).get_or_make("fit", "a" * 64, Maker(2)).value == 2
+    assert Store(tmp_path, notes).get_or_make("fit", "a" * 64, Maker(3)).value == 2
+
+
+def test_a_stage_that_fails_leaves_nothing(store, tmp_path):
+    with pytest.raises(ZeroDivisionError):
+        store.get_or_make("fit", "a" * 64, lambda: 1 / 0)
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
+def test_every_part_of_the_key_counts(monkeypatch):
+    key = stage_key("fit", "data", {"parent": {"n": 1}}, 0)
+    others = [
+        stage_key("calibrate", "data", {"parent": {"n": 1}}, 0),
+        stage_key("fit", "other", {"parent": {"n": 1}}, 0),
+        stage_key("fit", "data", {"parent": {"n": 2}}, 0),
+        stage_key("fit", "data", {"parent": {"n": 1}}, 1),
+    ]
+    monkeypatch.setitem(CODE_SCHEMA, "fit", CODE_SCHEMA["fit"] + 1)
+    others.append(stage_key("fit", "data", {"parent": {"n": 1}}, 0))
+    assert len({key, *others}) == 6
