@@ -10,8 +10,8 @@ from kdgraph.geometry.polytopes import take_rows
 
 _BLOCK = 128
 """Queries to a block: enough to hide the cost of a task, few enough that two cores stay busy on 1,000 rows."""
-_SIMD_SHARE = 0.016
-"""Above this share of polytopes × trees, comparing with all polytopes is faster: 0.022 ns a comparison against 1.4 ns a member visited."""
+_SIMD_SHARE = 0.012
+"""Above this share of polytopes × trees, comparing with all polytopes is faster: 0.016 ns a comparison against 1.4 ns a member visited."""
 _TILE = 1024
 """Polytopes that are compared with one query at once; 256 to 2,048 were tried, this one was the fastest."""
 
@@ -102,20 +102,30 @@ class LeafIndex:
             kernels.masses_by_members(leaves, self._starts, self._members, *classes, powers, masses, nearest)
         else:
             tiles = self._comparison_tiles()
-            kernels.masses_by_comparison(self._within_trees(leaves, tiles.dtype), tiles, *classes, powers, masses, nearest)
+            kernels.masses_by_comparison(self._queries(leaves, tiles), tiles, *classes, powers, masses, nearest)
 
     def _within_trees(self, leaves: np.ndarray, dtype: np.dtype) -> np.ndarray:
         """[n, T]: leaf numbers counted within each tree, the largest number of ``dtype`` where no polytope lies."""
         return np.where(leaves >= 0, leaves - self._first_leaf, np.iinfo(dtype).max).astype(dtype)
+
+    def _queries(self, leaves: np.ndarray, tiles: np.ndarray) -> np.ndarray:
+        """[n, T], both rounded up as the comparison needs them, with numbers that equal no polytope's."""
+        padded = np.full((_round_up(len(leaves), 2), tiles.shape[1]), np.iinfo(tiles.dtype).max, dtype=tiles.dtype)
+        padded[: len(leaves), : self.n_trees] = self._within_trees(leaves, tiles.dtype)
+        return padded
 
     def _comparison_tiles(self) -> np.ndarray:
         """[tiles, T, w]: leaf numbers of the polytopes within each tree, w polytopes to a tile; made when first needed."""
         if self._tiles is None:
             dtype = np.dtype(np.uint16 if self.n_polytopes < 2**16 - 1 else np.int32)
             n_tiles = -(-self.n_polytopes // _TILE)
-            tiles = np.full((n_tiles, self.n_trees, _TILE), np.iinfo(dtype).max - 1, dtype=dtype)
+            tiles = np.full((n_tiles, _round_up(self.n_trees, 4), _TILE), np.iinfo(dtype).max - 1, dtype=dtype)
             for s in range(n_tiles):
                 codes = take_rows(self._codes, self._row[s * _TILE : (s + 1) * _TILE])
-                tiles[s, :, : len(codes)] = self._within_trees(self._leaf_number[codes + self._leaf_starts[:-1]], dtype).T
+                tiles[s, : self.n_trees, : len(codes)] = self._within_trees(self._leaf_number[codes + self._leaf_starts[:-1]], dtype).T
             self._tiles = tiles
         return self._tiles
+
+
+def _round_up(n: int, step: int) -> int:
+    return step * -(-n // step)
