@@ -8,7 +8,7 @@ import numpy as np
 
 from kdgraph.density.floor import blend, conformal_log_floor
 from kdgraph.density.gaussians import shrunk
-from kdgraph.density.graph import KernelDensityGraph, in_blocks
+from kdgraph.density.graph import Distance, KernelDensityGraph, in_blocks
 from kdgraph.geometry import partition_of
 from kdgraph.parameters import OpenFraction, Share
 from kdgraph.parents import PostHocClassifier, Rows
@@ -25,6 +25,7 @@ class DensityGate(PostHocClassifier):
     estimator : any classifier or calibrator with ``predict_proba``. Cloned and fitted; ``FrozenEstimator(fitted)`` is used as it is.
     partition : whose polytopes carry the density: a forest, which is cloned and fitted unless frozen; None for the forest inside
         ``estimator``.
+    distance : by which the nearest polytope is found, as in :class:`KernelDensityForest`.
     alpha : the expected share of in-distribution rows that the floor may give up.
     min_weight : w is never smaller, so that the estimator's argmax survives among equal priors.
     calibration_size : share of the rows to hold out where ``fit`` is not given any.
@@ -66,6 +67,7 @@ class DensityGate(PostHocClassifier):
         estimator: Any,
         *,
         partition: Any = None,
+        distance: Distance = "scaled",
         alpha: OpenFraction = 0.005,
         min_weight: Share = 1e-9,
         calibration_size: OpenFraction = 0.3,
@@ -74,6 +76,7 @@ class DensityGate(PostHocClassifier):
     ):
         self.estimator = estimator
         self.partition = partition
+        self.distance: Distance = distance
         self.alpha = alpha
         self.min_weight = min_weight
         self.calibration_size = calibration_size
@@ -83,16 +86,14 @@ class DensityGate(PostHocClassifier):
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         forest = self.estimator_ if self.partition is None else self._fit_clone(self.partition, train, calibration)
         partition = partition_of(forest, n_jobs=self.n_jobs)
-        self.graph_ = KernelDensityGraph(partition, partition.place(train.X), train.one_hot(len(self.classes_)), shrunk)
-        self.log_floor_ = conformal_log_floor(self._log_density(calibration.X), self.alpha)
-
-    def _log_density(self, X: np.ndarray) -> np.ndarray:
-        return in_blocks(lambda block: self.graph_.log_density(self.graph_.partition.place(block)), X)
+        labels = train.one_hot(len(self.classes_))
+        self.graph_ = KernelDensityGraph(partition, partition.place(train.X), labels, shrunk, distance=self.distance)
+        self.log_floor_ = conformal_log_floor(in_blocks(self.graph_.log_density, calibration.X), self.alpha)
 
     def predict_proba(self, X) -> np.ndarray:
         """Float[n, K]: gated class probabilities; rows are finite and sum to 1 however far ``X`` (Float[n, d]) is from the data."""
         X = self._checked(X)
-        return blend(self.estimator_.predict_proba(X), self.prior_, self._log_density(X), self.log_floor_, self.min_weight)
+        return blend(self.estimator_.predict_proba(X), self.prior_, in_blocks(self.graph_.log_density, X), self.log_floor_, self.min_weight)
 
     def describe(self) -> dict[str, float | int]:
         """What was learnt, for the record."""

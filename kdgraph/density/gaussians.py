@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from sklearn.neighbors import NearestNeighbors
@@ -18,6 +19,66 @@ _FLAT = 1e-3
 """Least share of the average spacing that a feature keeps: features that are constant in training must not forbid every new value."""
 _ROUNDING = 1e-12
 """A feature whose means differ by less than this share is constant: the mean of three times 0.1 is not 0.1. Trees see 6e-8 at best."""
+_CANDIDATES = 4
+"""Means that are compared exactly; more than two equally near ones are rare even in integer data."""
+_FARTHEST = 1e100
+"""Coordinates are cut here, where every mean is equally far, so that their squares stay finite."""
+
+
+@dataclass(frozen=True)
+class Moments:
+    """How many rows each polytope holds, Int[p], their mean and their biased variance by feature, Float[p, d] each."""
+
+    size: np.ndarray
+    mean: np.ndarray
+    variance: np.ndarray
+
+    @cached_property
+    def spacing(self) -> np.ndarray:
+        """Float[d]: mean squared difference to the nearest other mean, by feature.
+
+        Neighbours are found in units in which every feature has variance 1, so a change of a feature's unit changes nothing downstream.
+        """
+        if len(self.mean) < 2:
+            return np.full(self.mean.shape[1], LAMBDA)
+        unit = self.mean.std(axis=0)
+        unit[np.ptp(self.mean, axis=0) <= _ROUNDING * np.abs(self.mean).max(axis=0)] = 1.0
+        scaled = self.mean / unit
+        some = scaled[:: max(1, len(scaled) // _SAMPLE)]
+        neighbour = NearestNeighbors(n_neighbors=2).fit(scaled).kneighbors(some, return_distance=False)[:, 1]
+        squared = np.mean((some - scaled[neighbour]) ** 2, axis=0)
+        return np.maximum(np.maximum(squared, _FLAT * squared.mean()) * unit**2, LAMBDA * np.finfo(float).eps)
+
+
+def moments_of(X: np.ndarray, polytopes: Polytopes) -> Moments:
+    """Of the rows ``X`` (Float[n, d]) in each polytope; the mean is Eq. 9."""
+    size = polytopes.size[:, None]
+    mean = polytopes.sum(X) / size
+    return Moments(polytopes.size, mean, polytopes.sum((X - mean[polytopes.of_row]) ** 2) / size)
+
+
+VarianceRule = Callable[[Moments], np.ndarray]
+"""Moments → variances of the Gaussians, Float[p, d]."""
+
+
+def shrunk(moments: Moments) -> np.ndarray:
+    """Variances drawn towards a pooled scale as if each polytope held one more row at that distance: (n_r·var_r + s²)/(n_r + 1).
+
+    Nearly all polytopes of a fully grown forest hold one row, whose variance by Eq. 10 is 1e-6, while the few others' is 10⁴ times wider:
+    no single density floor is then one distance. Here s² is, feature by feature, the spacing between neighbouring polytopes.
+    """
+    n = moments.size[:, None]
+    return (n * moments.variance + moments.spacing) / (n + 1)
+
+
+def as_printed(moments: Moments) -> np.ndarray:
+    """Eq. 10: λ inside the mean, so that it vanishes as a polytope fills."""
+    return moments.variance + LAMBDA / moments.size[:, None]
+
+
+def per_sample(moments: Moments) -> np.ndarray:
+    """Eq. 10 with λ added to every row's square, as the published implementation does."""
+    return moments.variance + LAMBDA
 
 
 @dataclass(frozen=True)
@@ -34,54 +95,23 @@ class PolytopeGaussians:
             log_density = -0.5 * ((X - mean) ** 2 / variance + np.log(2 * np.pi * variance)).sum(axis=1)
         return np.where(polytope >= 0, log_density, -np.inf)
 
-    def nearest(self, X: np.ndarray) -> np.ndarray:
-        """Int[n]: the polytope whose mean is nearest by Euclidean distance (Eq. 4 with the norm as distance)."""
-        return NearestNeighbors(n_neighbors=1).fit(self.means).kneighbors(X, return_distance=False)[:, 0]
 
+class NearestMean:
+    """Finds the polytope whose mean is nearest by Euclidean distance (Eq. 4 with the norm as distance).
 
-VarianceRule = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
-"""(size Int[p], mean Float[p, d], biased variance Float[p, d]) → Float[p, d]."""
-
-
-def fit_gaussians(X: np.ndarray, polytopes: Polytopes, rule: VarianceRule) -> PolytopeGaussians:
-    """Means by Eq. 9 and variances by ``rule``, of the rows ``X`` (Float[n, d]) in each polytope."""
-    size = polytopes.size[:, None]
-    mean = polytopes.sum(X) / size
-    variance = polytopes.sum((X - mean[polytopes.of_row]) ** 2) / size
-    return PolytopeGaussians(mean, rule(polytopes.size, mean, variance))
-
-
-def shrunk(size: np.ndarray, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
-    """Variances drawn towards a pooled scale as if each polytope held one more row at that distance: (n_r·var_r + s²)/(n_r + 1).
-
-    Nearly all polytopes of a fully grown forest hold one row, whose variance by Eq. 10 is 1e-6, while the few others' is 10⁴ times wider:
-    no single density floor is then one distance. Here s² is, feature by feature, the spacing between neighbouring polytopes.
+    ``unit``: Float[d] or 1.0, what counts as distance 1 along each feature. Of equally near means the lowest number is taken:
+    scikit-learn's fast distances are rounded differently in batches of different size, so its few best are compared once more, exactly.
     """
-    n = size[:, None]
-    return (n * variance + _spacing(mean)) / (n + 1)
 
+    def __init__(self, means: np.ndarray, unit: np.ndarray | float = 1.0):
+        self.unit = unit
+        self._means = means / unit
+        self._candidates = NearestNeighbors(n_neighbors=min(_CANDIDATES, len(means))).fit(self._means)
 
-def as_printed(size: np.ndarray, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
-    """Eq. 10: λ inside the mean, so that it vanishes as a polytope fills."""
-    return variance + LAMBDA / size[:, None]
-
-
-def per_sample(size: np.ndarray, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
-    """Eq. 10 with λ added to every row's square, as the published implementation does."""
-    return variance + LAMBDA
-
-
-def _spacing(mean: np.ndarray) -> np.ndarray:
-    """Float[d]: mean squared difference to the nearest other mean, along each feature, in units in which every feature has variance 1.
-
-    Neighbours are found in those units too, so a change of a feature's unit changes nothing downstream.
-    """
-    if len(mean) < 2:
-        return np.full(mean.shape[1], LAMBDA)
-    unit = mean.std(axis=0)
-    unit[np.ptp(mean, axis=0) <= _ROUNDING * np.abs(mean).max(axis=0)] = 1.0
-    scaled = mean / unit
-    some = scaled[:: max(1, len(scaled) // _SAMPLE)]
-    neighbour = NearestNeighbors(n_neighbors=2).fit(scaled).kneighbors(some, return_distance=False)[:, 1]
-    squared = np.mean((some - scaled[neighbour]) ** 2, axis=0)
-    return np.maximum(np.maximum(squared, _FLAT * squared.mean()) * unit**2, LAMBDA * np.finfo(float).eps)
+    def __call__(self, X: np.ndarray) -> np.ndarray:
+        """Int[n], for the rows ``X`` (Float[n, d])."""
+        with np.errstate(over="ignore"):
+            scaled = np.clip(X / self.unit, -_FARTHEST, _FARTHEST)
+        candidates = np.sort(self._candidates.kneighbors(scaled, return_distance=False), axis=1)
+        distances = [((scaled - self._means[candidate]) ** 2).sum(axis=1) for candidate in candidates.T]
+        return candidates[np.arange(len(X)), np.argmin(distances, axis=0)]

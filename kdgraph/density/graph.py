@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
 
-from kdgraph.density.gaussians import VarianceRule, fit_gaussians
+from kdgraph.density.gaussians import NearestMean, PolytopeGaussians, VarianceRule, moments_of
 from kdgraph.geometry import Partition, Place, polytopes_of, take_rows
 
-Distance = Literal["geodesic", "euclidean"]
+Distance = Literal["geodesic", "euclidean", "scaled"]
+"""Geodesic by Eq. 17; Euclidean to a polytope's mean; the same with every feature in units of the spacing between polytopes."""
 _BLOCK = 32_768
 """Rows to predict at once: their codes, four bytes a tree, are what takes memory."""
 
@@ -44,7 +46,7 @@ class KernelDensityGraph:
     labels : Float[n, K], the weight of each row in the column of its class.
     n_train : rows beyond it lend their class mass but carry no Gaussian, and so are never the nearest polytope (default: there are none).
     variance : how the Gaussians' variances follow from the rows.
-    distance : by which the nearest polytope is found, ``geodesic`` (Eq. 17) or ``euclidean``.
+    distance : by which the nearest polytope is found.
     """
 
     def __init__(
@@ -57,12 +59,21 @@ class KernelDensityGraph:
         n_train: int | None = None,
         distance: Distance = "geodesic",
     ):
-        self.partition, self.distance = partition, distance
+        self.partition = partition
         everyone = polytopes_of(place.codes)
         self.polytopes = everyone.of_first(len(place) if n_train is None else n_train)
-        self.gaussians = fit_gaussians(place.points[: len(self.polytopes.of_row)], self.polytopes, variance)
-        self._codes = place.codes
-        self._index = partition.index(place.codes, everyone.sum(labels), rows=everyone.first_row, n_anchors=len(self.polytopes))
+        moments = moments_of(place.points[: len(self.polytopes.of_row)], self.polytopes)
+        self.gaussians = PolytopeGaussians(moments.mean, variance(moments))
+        self._nearest_mean = (
+            None if distance == "geodesic" else NearestMean(moments.mean, np.sqrt(moments.spacing) if distance == "scaled" else 1.0)
+        )
+        self._codes, self._everyone, self._class_masses = place.codes, everyone, everyone.sum(labels)
+
+    @cached_property
+    def _index(self):
+        """Made when first asked: a density by distances to means needs none."""
+        rows, anchors = self._everyone.first_row, len(self.polytopes)
+        return self.partition.index(self._codes, self._class_masses, rows=rows, n_anchors=anchors)
 
     @property
     def codes(self) -> np.ndarray:
@@ -70,15 +81,18 @@ class KernelDensityGraph:
         return take_rows(self._codes, self.polytopes.first_row)
 
     def visit(self, place: Place, exponents: np.ndarray) -> Visit:
-        """Weigh the classes around rows by K^exponent, for each of ``exponents`` (Float[k]), and find the nearest polytope, in one pass."""
+        """Weigh the classes around rows by K^exponent, for each of ``exponents`` (Float[k]), and find the nearest polytope."""
         masses, polytope = self.masses(place.codes, exponents)
-        if self.distance == "euclidean":
-            polytope = self.gaussians.nearest(place.points)
+        if self._nearest_mean:
+            polytope = self._nearest_mean(place.points)
         return Visit(place.codes, masses, polytope, self.gaussians.log_density(place.points, polytope))
 
-    def log_density(self, place: Place) -> np.ndarray:
-        """Float[n]: log G of the nearest polytope's Gaussian at each row."""
-        return self.visit(place, np.empty(0)).log_density
+    def log_density(self, X: np.ndarray) -> np.ndarray:
+        """Float[n]: log G of the nearest polytope's Gaussian at each of the rows ``X`` (Float[n, d])."""
+        if self._nearest_mean is None:
+            return self.visit(self.partition.place(X), np.empty(0)).log_density
+        points = self.partition.embed(X)
+        return self.gaussians.log_density(points, self._nearest_mean(points))
 
     def masses(self, codes: np.ndarray, exponents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Float[n, K, k]: Σ_s K(r, s)^exponent · (class mass of s) for each code r and exponent (Eq. 11, 15); Int[n]: nearest polytope."""

@@ -37,7 +37,8 @@ class KernelDensityForest(PostHocClassifier):
         None for what the variant prescribes ("auto" for "kdgraph").
     alpha : the expected share of in-distribution rows that an "auto" floor may give up.
     min_weight : the posterior keeps at least this weight in "kdgraph", so that its argmax survives among equal priors.
-    distance : by which the nearest polytope is found, Eq. 17 or Euclidean distance to its mean.
+    distance : by which the nearest polytope is found: "geodesic" (Eq. 17), "euclidean" distance to its mean, "scaled": the same with every
+        feature in units of the spacing between polytopes; None for "scaled" in "kdgraph" and "geodesic" in the others.
     lend_calibration : "kdgraph" only: let the held-out rows lend their class masses.
     calibration_size : share of the rows to hold out where ``fit`` is not given any.
     n_jobs : threads; never changes a number.
@@ -60,8 +61,10 @@ class KernelDensityForest(PostHocClassifier):
 
         g_y(x) = w·p_y(x) + (1 - w)·P_y,   w = f(x) / (f(x) + floor)
 
-    which is Eq. 6 and 7 (see :func:`kdgraph.density.blend`); f is the Gaussian density at the nearest polytope. As x leaves the data,
-    f → 0 and g → P (Proposition 2). At "paper"'s floor, w is near 0 for most in-distribution rows too: the forest's accuracy is lost.
+    which is Eq. 6 and 7 (see :func:`kdgraph.density.blend`); f is the Gaussian density at the polytope whose mean is nearest in units of
+    the spacing between polytopes. (The polytope that shares most leaves with a row may lie far away along a long leaf; a few such rows
+    among the held-out ones pull the floor down until the far field is confident again.) As x leaves the data, f → 0 and g → P
+    (Proposition 2). At "paper"'s floor, w is near 0 for most in-distribution rows too: the forest's accuracy is lost.
 
     References
     ----------
@@ -89,7 +92,7 @@ class KernelDensityForest(PostHocClassifier):
         floor: float | Literal["auto", "paper"] | None = None,
         alpha: OpenFraction = 0.005,
         min_weight: Share = 1e-9,
-        distance: Distance = "geodesic",
+        distance: Distance | None = None,
         lend_calibration: bool = True,
         calibration_size: OpenFraction = 0.3,
         n_jobs: int | None = None,

@@ -33,7 +33,7 @@ class Options:
     pseudo_count: float | Literal["auto"] = "auto"
     vote_share: float | Literal["auto"] = "auto"
     criterion: Criterion = "nll"
-    distance: Distance = "geodesic"
+    distance: Distance | None = None
     lend_calibration: bool = True
 
 
@@ -57,7 +57,7 @@ def fit_kdgraph(partition: Partition, train: Rows, held_out: Rows, prior: np.nda
     place = partition.place(everyone.X)
     populating = slice(None) if options.lend_calibration else slice(n)
     labels = everyone[populating].one_hot(len(prior))
-    graph = KernelDensityGraph(partition, place[populating], labels, shrunk, n_train=n, distance=options.distance)
+    graph = KernelDensityGraph(partition, place[populating], labels, shrunk, n_train=n, distance=options.distance or "scaled")
     posterior, log_density = search_query(
         graph,
         place[n:],
@@ -97,7 +97,7 @@ def fit_figure1(partition: Partition, train: Rows, held_out: Rows, prior: np.nda
     """
     exponent = 1.0 + math.log10(len(train)) // 3 if options.k == "auto" else float(options.k)
     place = partition.place(train.X)
-    graph = KernelDensityGraph(partition, place, train.one_hot(len(prior)), per_sample, distance=options.distance)
+    graph = KernelDensityGraph(partition, place, train.one_hot(len(prior)), per_sample, distance=options.distance or "geodesic")
     graph.gaussians = weighted_gaussians(graph, place.points, exponent)
     posterior, log_density = search_nearest(graph, partition.place(held_out.X), held_out, prior, [lambda _: np.array([exponent])])
     return Fitted(graph, posterior, log_density, figure1_log_floor(len(train), place.points.shape[1]))
@@ -135,7 +135,9 @@ def _fit_nearest(
     stages: list[Stage],
     objective: Objective,
 ) -> tuple[KernelDensityGraph, NearestPosterior, np.ndarray]:
-    graph = KernelDensityGraph(partition, partition.place(train.X), train.one_hot(len(prior)), variance, distance=options.distance)
+    graph = KernelDensityGraph(
+        partition, partition.place(train.X), train.one_hot(len(prior)), variance, distance=options.distance or "geodesic"
+    )
     return graph, *search_nearest(graph, partition.place(held_out.X), held_out, prior, stages, objective)
 
 

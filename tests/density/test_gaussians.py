@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 from scipy.stats import multivariate_normal
 
-from kdgraph.density.gaussians import LAMBDA, PolytopeGaussians, as_printed, fit_gaussians, per_sample, shrunk
+from kdgraph.density.gaussians import LAMBDA, NearestMean, PolytopeGaussians, as_printed, moments_of, per_sample, shrunk
 from kdgraph.geometry import polytopes_of
 
 RULES = [shrunk, as_printed, per_sample]
@@ -30,6 +30,11 @@ def loops(X, polytopes):
         np.array([m.mean(0) for m in members]),
         np.array([((m - m.mean(0)) ** 2).sum(0) for m in members]),
     )
+
+
+def fit_gaussians(X, polytopes, rule):
+    moments = moments_of(X, polytopes)
+    return PolytopeGaussians(moments.mean, rule(moments))
 
 
 def squared_spacing(mean):
@@ -82,7 +87,7 @@ def test_the_euclidean_neighbour_is_the_nearest_mean():
     X, polytopes = grouped()
     gaussians = fit_gaussians(X, polytopes, shrunk)
     queries = np.random.default_rng(2).normal(5, 20, (50, 3))
-    assert np.array_equal(gaussians.nearest(queries), cdist(queries, gaussians.means).argmin(axis=1))
+    assert np.array_equal(NearestMean(gaussians.means)(queries), cdist(queries, gaussians.means).argmin(axis=1))
 
 
 @settings(deadline=None, max_examples=30)
@@ -128,3 +133,30 @@ def test_spacing_of_many_polytopes_is_measured_on_a_sample():
     alone = polytopes_of(np.arange(6000)[:, None])
     sampled = fit_gaussians(X, alone, shrunk).variances[0] * 2
     np.testing.assert_allclose(sampled, squared_spacing(X), rtol=0.1)  # 2,000 of 6,000 squared distances: standard error 2 %, here five
+
+
+@pytest.mark.parametrize("unit", [1.0, np.array([0.5, 2.0, 1.0])])
+def test_the_nearest_mean_in_any_unit(unit):
+    rng = np.random.default_rng(0)
+    means, X = rng.normal(size=(200, 3)), 2 * rng.normal(size=(500, 3))
+    assert np.array_equal(NearestMean(means, unit)(X), cdist(X / unit, means / unit).argmin(axis=1))
+
+
+@pytest.mark.parametrize("d", [6, 40])  # by tree, and by matrix products
+def test_of_equally_near_means_the_lowest_is_taken_in_batches_of_any_size(d):
+    rng = np.random.default_rng(d)
+    means, X = 1e3 + rng.integers(0, 3, (60, d)), 1e3 + rng.integers(0, 3, (300, d))  # integers, as counts and pixels are: many ties
+    nearest = NearestMean(means.astype(float))
+    together = nearest(X)
+    assert np.array_equal(together, np.concatenate([nearest(X[i : i + 1]) for i in range(len(X))]))
+    squared = ((X[:, None] - means) ** 2).sum(axis=2)
+    exact = squared.argmin(axis=1)
+    few = (squared == squared.min(axis=1, keepdims=True)).sum(axis=1) <= 2
+    assert few.any()
+    assert np.array_equal(together[few], exact[few])
+
+
+@pytest.mark.parametrize("distance", [1e150, 1e300])
+def test_the_nearest_mean_is_found_from_any_distance(distance):
+    means = np.array([[0.0, 0.0], [1.0, 1.0]])
+    assert NearestMean(means, 1e-3)(np.array([[distance, distance], [-distance, 0.0]])).tolist() == [0, 0]

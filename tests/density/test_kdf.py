@@ -143,7 +143,7 @@ def test_class_weights_of_the_parent_keep_working(three):
     kdf = KernelDensityForest(balanced, vote_share=1.0, random_state=0).fit(X, y)
     codes = kdf.graph_.partition.encode(X)
     np.testing.assert_array_equal(kdf.graph_.partition.vote(codes), kdf.estimator_.predict_proba(X))
-    weight = 1 / (1 + np.exp(kdf.log_floor_ - kdf.graph_.log_density(kdf.graph_.partition.place(X))))[:, None]
+    weight = 1 / (1 + np.exp(kdf.log_floor_ - kdf.graph_.log_density(X)))[:, None]
     np.testing.assert_allclose(kdf.predict_proba(X), weight * kdf.estimator_.predict_proba(X) + (1 - weight) * kdf.prior_, atol=1e-12)
 
 
@@ -289,7 +289,7 @@ def test_given_hyperparameters_are_used(data):
         ({"floor": "low"}, "floor must be a number or one of auto, paper or null, got 'low'"),
         ({"floor": float("nan")}, "floor must be a number or one of auto, paper or null, got nan"),
         ({"min_weight": 1.1}, "min_weight must be in [0, 1], got 1.1"),
-        ({"distance": "manhattan"}, "distance must be one of geodesic, euclidean, got 'manhattan'"),
+        ({"distance": "manhattan"}, "distance must be one of geodesic, euclidean, scaled or null, got 'manhattan'"),
         ({"lend_calibration": 1}, "lend_calibration must be true or false, got 1"),
         ({"calibration_size": 0}, "calibration_size must be in (0, 1), got 0"),
         ({"n_jobs": "all"}, "n_jobs must be an integer or null, got 'all'"),

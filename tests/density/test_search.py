@@ -79,7 +79,7 @@ def test_the_best_of_all_candidates_is_taken(problem, criterion):
                     best, lowest = (exponent, a, v), score
     found, log_density = search_query(graph, place, held_out, problem.prior, own_mass=True, exponents=EXPONENTS, criterion=criterion)
     assert (found.exponent, found.pseudo_count, found.vote_share) == best
-    assert np.array_equal(log_density, graph.log_density(place))
+    assert np.array_equal(log_density, graph.log_density(held_out.X))
 
 
 @pytest.mark.parametrize("chunk", [1, 13])

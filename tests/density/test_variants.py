@@ -45,10 +45,20 @@ class Dense:
         return (a[:, None, :] == b[None, :, :]).mean(axis=2)
 
     def nearest(self, X):
-        """Eq. 4 with the distance of Eq. 17, or Euclidean."""
+        """Eq. 4 with the distance of Eq. 17, or Euclidean, as it is or with every feature in units of the spacing."""
         if self.distance == "euclidean":
             return cdist(X, self.means).argmin(axis=1)
+        if self.distance == "scaled":
+            unit = np.sqrt(self.spacing())
+            return cdist(X / unit, self.means / unit).argmin(axis=1)
         return (1 - self.similarity(self.problem.forest.apply(X), self.polytopes)).argmin(axis=1)
+
+    def spacing(self):
+        """Mean squared difference to the nearest other mean, by feature."""
+        unit = self.means.std(axis=0)
+        distance = cdist(self.means / unit, self.means / unit)
+        np.fill_diagonal(distance, np.inf)
+        return ((self.means - self.means[distance.argmin(axis=1)]) ** 2).mean(axis=0)
 
     def ratio(self, exponent):
         """n_ry / n_y of Eq. 11 with the weights of Eq. 15."""
@@ -181,7 +191,7 @@ def test_weighted_variances_survive_an_offset(problem):
 
 @pytest.mark.parametrize("lend", [True, False])
 def test_kdgraph(problem, lend):
-    dense, held_out = Dense(problem), problem.held_out
+    dense, held_out = Dense(problem, "scaled"), problem.held_out
     lenders = np.vstack([problem.train.X, held_out.X]) if lend else problem.train.X
     labels = np.eye(len(problem.prior))[np.concatenate([problem.train.y, held_out.y]) if lend else problem.train.y]
     lender_codes = problem.forest.apply(lenders)
@@ -205,11 +215,7 @@ def test_kdgraph(problem, lend):
     kdf = fitted(problem, lend_calibration=lend)
     assert (kdf.posterior_.exponent, kdf.posterior_.pseudo_count, kdf.posterior_.vote_share) == best
 
-    unit = dense.means.std(axis=0)
-    distance = cdist(dense.means / unit, dense.means / unit)
-    np.fill_diagonal(distance, np.inf)
-    spacing = ((dense.means - dense.means[distance.argmin(axis=1)]) ** 2).mean(axis=0)
-    variances = (dense.squares + spacing) / (dense.size[:, None] + 1)
+    variances = (dense.squares + dense.spacing()) / (dense.size[:, None] + 1)
     held_out_density = np.sort(dense.log_gaussian(held_out.X, variances)[0])
     floor = held_out_density[0] - 0.5 * (np.median(held_out_density) - held_out_density[0])  # fewer than 199 rows at alpha = .005
     assert kdf.log_floor_ == pytest.approx(floor, rel=1e-12)

@@ -1,0 +1,97 @@
+"""Print the tables of this folder's README from the records of finished runs.
+
+``python experiments/p1/tables.py outputs`` after the sweeps that the README names. It reads result.json only; any subset of runs will do.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+SIMULATIONS = ["spiral", "gaussian_xor", "circle", "sinewave", "polynomial"]
+TABLES = ["digits", "breast_cancer", "wine", "iris"]
+METHODS = {
+    "parent": "forest",
+    "refit": "forest on all rows",
+    "sigmoid": "sigmoid",
+    "isotonic": "isotonic",
+    "gated_isotonic": "gated isotonic",
+    "kdf": "**KDF**",
+}
+KDF = {"variant": "kdgraph", "floor": None, "lend_calibration": True, "vote_share": "auto", "alpha": 0.005, "distance": None}
+"""The default of each setting that the ablations change."""
+
+
+def entries(folder: Path) -> Iterator[dict[str, Any]]:
+    """One row for each metric of each record; the parent is a method of its own."""
+    for path in folder.glob("*/*/*/result.json"):
+        record = json.loads(path.read_text())
+        calibrator = record["config"]["calibrator"]
+        changed = {key: calibrator[key] for key, default in KDF.items() if key in calibrator and calibrator[key] != default}
+        setting = ", ".join(f"{key}={value}" for key, value in changed.items()) or "default"
+        n_train = record["config"]["dataset"]["n_train"]
+        for entry in record["metrics"]:
+            yield {
+                "dataset": record["dataset"]["name"],
+                "n_train": n_train,
+                "method": "parent" if entry["of"] == "parent" else record["calibrator"] if record["gate"] == "none" else record["method"],
+                "setting": setting,
+                "seed": record["seed"],
+                "metric": entry["metric"],
+                "on": entry["on"],
+                "radius": entry["params"].get("radius"),
+                "value": entry["value"],
+                "prior": max(record["dataset"]["prior"]),
+            }
+
+
+def columns(frame: pd.DataFrame, radii: list[float]) -> pd.DataFrame:
+    """One column for each number that a table shows."""
+    test = frame[(frame.on == "test") & frame.metric.isin(["error", "nll", "brier", "ece"])].assign(column=lambda f: f.metric)
+    far = frame[(frame.metric == "oce") & frame.radius.isin(radii)].assign(column=lambda f: "OCE r=" + f.radius.map("{:g}".format))
+    return pd.concat([test, far])
+
+
+def table(frame: pd.DataFrame, rows: str, radii: list[float]) -> pd.DataFrame:
+    """Means over seeds by data set and ``rows``, with the number of seeds."""
+    wide = columns(frame, radii).drop_duplicates(["dataset", rows, "seed", "column"])
+    means = wide.pivot_table(index=["dataset", rows], columns="column", values="value", aggfunc="mean")
+    means["seeds"] = wide.groupby(["dataset", rows]).seed.nunique()
+    order = ["error", "nll", "brier", "ece", *(f"OCE r={radius:g}" for radius in radii), "seeds"]
+    return means[[name for name in order if name in means]]
+
+
+def markdown(means: pd.DataFrame, datasets: list[str], labels: dict[str, str] | None = None) -> str:
+    """The table, data sets in the given order."""
+    head = ["data", "method", *(name.upper() if name in ("nll", "ece") else name for name in means.columns)]
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    for dataset in datasets:
+        for name in labels or sorted({name for data, name in means.index if data == dataset}):
+            if (dataset, name) in means.index:
+                values = means.loc[(dataset, name)]
+                cells = [f"{values[c]:.0f}" if c == "seeds" else f"{values[c]:.4f}" for c in means.columns]
+                lines.append(f"| {dataset} | {(labels or {}).get(name, name)} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """All tables, one after the other."""
+    everything = pd.DataFrame(entries(Path(sys.argv[1] if len(sys.argv) > 1 else "outputs")))
+    usual = everything[everything.setting == "default"]
+    print("## Simulations\n\n" + markdown(table(usual, "method", [1.0, 1.5, 2.0, 5.0]), SIMULATIONS, METHODS))
+    print("\n## Tables\n\n" + markdown(table(usual, "method", [1.0, 2.0, 3.0, 5.0]), TABLES, METHODS))
+    kdf = everything[(everything.method == "kdf") & (everything.n_train == 1000)]
+    print("\n## Ablation\n\n" + markdown(table(kdf, "setting", [1.5, 2.0]), SIMULATIONS))
+    grid = everything[(everything.dataset == "spiral") & (everything["on"] == "grid") | (everything.metric == "error")]
+    grid = grid[grid.setting.str.contains("figure1|reference") & (grid.dataset == "spiral")]
+    medians = grid.groupby(["setting", "n_train", "metric", "method"]).value.agg(["median", "mean", "std", "count"])
+    print("\n## Published versions on the spiral\n\n" + medians.round(4).to_string())
+
+
+if __name__ == "__main__":
+    main()
