@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kdgraph.density import DensityGate, KernelDensityForest
+    from kdgraph.geometry import partition_of
 
 __version__ = "0.1.0"
+__all__ = ["DensityGate", "KernelDensityForest", "__version__", "partition_of"]
 
-_WHERE = {
-    "KernelDensityForest": "kdgraph.density",
-    "DensityGate": "kdgraph.density",
-    "partition_of": "kdgraph.geometry",
-}
-__all__ = ["__version__", *_WHERE]
+_WHERE = {"DensityGate": "kdgraph.density", "KernelDensityForest": "kdgraph.density", "partition_of": "kdgraph.geometry"}
 
 
 def __getattr__(name: str) -> Any:

@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 from sklearn.datasets import make_blobs
@@ -22,9 +23,10 @@ from sklearn.frozen import FrozenEstimator
 from kdgraph import KernelDensityForest
 from kdgraph.data.simulations import Spiral
 from kdgraph.density.search import K_GRID
+from kdgraph.density.variants import Name
 
 CALIBRATION_PER_TRAIN = 0.43
-BARS = {"kdgraph": {4000: 0.25, 10_000: 0.3, 40_000: 0.4}, "paper": {4000: 0.4, 10_000: 0.6, 40_000: 1.0}}
+BARS: dict[Name, dict[int, float]] = {"kdgraph": {4000: 0.25, 10_000: 0.3, 40_000: 0.4}, "paper": {4000: 0.4, 10_000: 0.6, 40_000: 1.0}}
 PREDICT_BAR, SEPARABLE_BAR, NAIVE_BAR, MEMORY_BAR_MB = 2.0, 1.5, 50, 600
 NAIVE_ROWS = 4000
 N_JOBS = 2
@@ -66,7 +68,7 @@ def blobs(n: int) -> tuple[np.ndarray, ...]:
     return X[:n], y[:n], X[n:-1000], y[n:-1000], X[-1000:], y[-1000:]
 
 
-def against_forest(name: str, data: tuple[np.ndarray, ...], forest, variant: str, forest_seconds: float) -> float:
+def against_forest(name: str, data: tuple[np.ndarray, ...], forest, variant: Name, forest_seconds: float) -> float:
     """Print fit and predict times of one variant on a fitted ``forest`` as ratios to its own; returns the fit's seconds."""
     X, y, X_calibration, y_calibration, X_test, _ = data
     kdf = KernelDensityForest(FrozenEstimator(forest), variant=variant, n_jobs=N_JOBS)
@@ -108,7 +110,7 @@ def _dense_similarity(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 def spirals(rows: list[int]) -> None:
     """The spiral at every size, with the exponent at which the fit's time grows from 4,000 rows on."""
-    times: dict[str, dict[int, float]] = {variant: {} for variant in BARS}
+    times: dict[Name, dict[int, float]] = {variant: {} for variant in BARS}
     for n in rows:
         data = spiral(n)
         forest = RandomForestClassifier(500, n_jobs=N_JOBS, random_state=0)
@@ -146,7 +148,7 @@ def memory(rows: list[int]) -> None:
         print(f"{variant}: peak memory of the fit {found} (bar {MEMORY_BAR_MB} MB at 50,000), grows as n^{exponent:.2f}", flush=True)
 
 
-def print_peak(variant: str, n: int) -> None:
+def print_peak(variant: Name, n: int) -> None:
     """What :func:`memory` asks its processes for."""
     X, y, X_calibration, y_calibration, *_ = spiral(n)
     warm_up()
@@ -169,7 +171,7 @@ def main() -> None:
     parser.add_argument("--peak", nargs=2, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.peak:
-        print_peak(arguments.peak[0], int(arguments.peak[1]))
+        print_peak(cast("Name", arguments.peak[0]), int(arguments.peak[1]))
         return
     warm_up()
     spirals(arguments.rows)

@@ -245,3 +245,13 @@ def test_composing_imports_no_science():
     code = "import sys; from kdgraph.config import plan; plan([]); print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not set(done.stdout.split()) & {"torch", "sklearn", "scipy", "pandas", "matplotlib", "numba"}
+
+
+def test_an_experiment_that_is_a_sweep_takes_other_values_without_asking_for_a_sweep(kdg, tmp_path):
+    folder = tmp_path / "mine" / "experiment"
+    folder.mkdir(parents=True)
+    (folder / "seeds.yaml").write_text("# @package _global_\nhydra: {mode: MULTIRUN, sweeper: {params: {seed: 5}}}\n")
+    code, out, err = kdg("run", "--config-dir", str(tmp_path / "mine"), "experiment=seeds", "seed=0,1", *TINY)
+    assert (code, err) == (0, "")
+    assert sorted(json.loads(path.read_text())["seed"] for path in tmp_path.rglob("result.json")) == [0, 1]
+    assert "2 runs in outputs" in out

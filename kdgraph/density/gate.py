@@ -87,7 +87,8 @@ class DensityGate(PostHocClassifier):
         forest = self.estimator_ if self.partition is None else self._fit_clone(self.partition, train, calibration)
         partition = partition_of(forest, n_jobs=self.n_jobs)
         labels = train.one_hot(len(self.classes_))
-        self.graph_ = KernelDensityGraph(partition, partition.place(train.X), labels, shrunk, distance=self.distance)
+        place, held_out = partition.place(train.X), partition.embed(calibration.X)
+        self.graph_ = KernelDensityGraph(partition, place, labels, shrunk, distance=self.distance, held_out=held_out)
         self.log_floor_ = conformal_log_floor(in_blocks(self.graph_.log_density, calibration.X), self.alpha)
 
     def predict_proba(self, X) -> np.ndarray:

@@ -14,7 +14,11 @@ from kdgraph.geometry import Polytopes
 LAMBDA = 1e-6
 """The constant of Eq. 10 that keeps variances from being 0 (Dey et al., Table 2)."""
 _SAMPLE = 2000
-"""Polytopes from which the typical spacing is measured; its standard error is then about 2 %."""
+"""Polytopes from which the typical spacing is measured, and held-out rows that judge it; its standard error is then about 2 %."""
+_DRAWN = (0.0, 0.01, 0.1, 1.0)
+"""How far the spacings of the features are drawn towards their mean."""
+_MARGIN = 1.0
+"""By how much the mean log likelihood must be higher for that, in nats."""
 _FLAT = 1e-3
 """Least share of the average spacing that a feature keeps: features that are constant in training must not forbid every new value."""
 _ROUNDING = 1e-12
@@ -27,34 +31,65 @@ _FARTHEST = 1e100
 
 @dataclass(frozen=True)
 class Moments:
-    """How many rows each polytope holds, Int[p], their mean and their biased variance by feature, Float[p, d] each."""
+    """How many rows each polytope holds, Int[p], their mean and their biased variance by feature, Float[p, d] each.
+
+    ``held_out``: Float[m, d] or None, rows that judge the spacing.
+    """
 
     size: np.ndarray
     mean: np.ndarray
     variance: np.ndarray
+    held_out: np.ndarray | None = None
 
     @cached_property
     def spacing(self) -> np.ndarray:
-        """Float[d]: mean squared difference to the nearest other mean, by feature.
+        """Float[d]: mean squared difference between neighbouring means, by feature, in which a change of a feature's unit cancels out.
 
-        Neighbours are found in units in which every feature has variance 1, so a change of a feature's unit changes nothing downstream.
+        A feature that is constant in all but a few training rows, such as a border pixel, then forbids every other value, and one held-out
+        row that has one pulls the floor down for all. So the features' spacings are also tried drawn towards their mean, and taken so
+        if held-out rows are likelier by a clear margin.
         """
+        own = self._spacing_by_feature()
+        if self.held_out is None:
+            return own
+        drawn = [(1 - share) * own + share * own.mean() for share in _DRAWN]
+        some = _sample(self.held_out)
+        likelihood = [self._log_likelihood(some, spacing) for spacing in drawn]
+        best = int(np.argmax(likelihood))
+        return drawn[best] if likelihood[best] > likelihood[0] + _MARGIN else own
+
+    def shrunk_to(self, spacing: np.ndarray) -> np.ndarray:
+        """Float[p, d]: variances as if each polytope held one more row, at the distance ``spacing``."""
+        n = self.size[:, None]
+        return (n * self.variance + spacing) / (n + 1)
+
+    def _spacing_by_feature(self) -> np.ndarray:
+        """Neighbours are found in units in which every feature has variance 1."""
         if len(self.mean) < 2:
             return np.full(self.mean.shape[1], LAMBDA)
         unit = self.mean.std(axis=0)
         unit[np.ptp(self.mean, axis=0) <= _ROUNDING * np.abs(self.mean).max(axis=0)] = 1.0
         scaled = self.mean / unit
-        some = scaled[:: max(1, len(scaled) // _SAMPLE)]
+        some = _sample(scaled)
         neighbour = NearestNeighbors(n_neighbors=2).fit(scaled).kneighbors(some, return_distance=False)[:, 1]
         squared = np.mean((some - scaled[neighbour]) ** 2, axis=0)
         return np.maximum(np.maximum(squared, _FLAT * squared.mean()) * unit**2, LAMBDA * np.finfo(float).eps)
 
+    def _log_likelihood(self, rows: np.ndarray, spacing: np.ndarray) -> float:
+        """Mean over ``rows``: Float[m, d]."""
+        nearest = NearestMean(self.mean, np.sqrt(spacing))(rows)
+        return float(PolytopeGaussians(self.mean, self.shrunk_to(spacing)).log_density(rows, nearest).mean())
 
-def moments_of(X: np.ndarray, polytopes: Polytopes) -> Moments:
+
+def moments_of(X: np.ndarray, polytopes: Polytopes, held_out: np.ndarray | None = None) -> Moments:
     """Of the rows ``X`` (Float[n, d]) in each polytope; the mean is Eq. 9."""
     size = polytopes.size[:, None]
     mean = polytopes.sum(X) / size
-    return Moments(polytopes.size, mean, polytopes.sum((X - mean[polytopes.of_row]) ** 2) / size)
+    return Moments(polytopes.size, mean, polytopes.sum((X - mean[polytopes.of_row]) ** 2) / size, held_out)
+
+
+def _sample(rows: np.ndarray) -> np.ndarray:
+    return rows[:: max(1, len(rows) // _SAMPLE)]
 
 
 VarianceRule = Callable[[Moments], np.ndarray]
@@ -67,8 +102,7 @@ def shrunk(moments: Moments) -> np.ndarray:
     Nearly all polytopes of a fully grown forest hold one row, whose variance by Eq. 10 is 1e-6, while the few others' is 10⁴ times wider:
     no single density floor is then one distance. Here s² is, feature by feature, the spacing between neighbouring polytopes.
     """
-    n = moments.size[:, None]
-    return (n * moments.variance + moments.spacing) / (n + 1)
+    return moments.shrunk_to(moments.spacing)
 
 
 def as_printed(moments: Moments) -> np.ndarray:

@@ -47,6 +47,7 @@ class KernelDensityGraph:
     n_train : rows beyond it lend their class mass but carry no Gaussian, and so are never the nearest polytope (default: there are none).
     variance : how the Gaussians' variances follow from the rows.
     distance : by which the nearest polytope is found.
+    held_out : Float[m, d] points that judge the spacing between polytopes, see :class:`~kdgraph.density.gaussians.Moments`.
     """
 
     def __init__(
@@ -58,11 +59,12 @@ class KernelDensityGraph:
         *,
         n_train: int | None = None,
         distance: Distance = "geodesic",
+        held_out: np.ndarray | None = None,
     ):
         self.partition = partition
         everyone = polytopes_of(place.codes)
         self.polytopes = everyone.of_first(len(place) if n_train is None else n_train)
-        moments = moments_of(place.points[: len(self.polytopes.of_row)], self.polytopes)
+        moments = moments_of(place.points[: len(self.polytopes.of_row)], self.polytopes, held_out)
         self.gaussians = PolytopeGaussians(moments.mean, variance(moments))
         self._nearest_mean = (
             None if distance == "geodesic" else NearestMean(moments.mean, np.sqrt(moments.spacing) if distance == "scaled" else 1.0)

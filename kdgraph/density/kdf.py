@@ -63,7 +63,8 @@ class KernelDensityForest(PostHocClassifier):
 
     which is Eq. 6 and 7 (see :func:`kdgraph.density.blend`); f is the Gaussian density at the polytope whose mean is nearest in units of
     the spacing between polytopes. (The polytope that shares most leaves with a row may lie far away along a long leaf; a few such rows
-    among the held-out ones pull the floor down until the far field is confident again.) As x leaves the data, f → 0 and g → P
+    among the held-out ones pull the floor down until the far field is confident again.) Units of features cancel out, unless held-out
+    rows show that a feature hardly varies in training, such as a border pixel. As x leaves the data, f → 0 and g → P
     (Proposition 2). At "paper"'s floor, w is near 0 for most in-distribution rows too: the forest's accuracy is lost.
 
     References

@@ -57,7 +57,9 @@ def fit_kdgraph(partition: Partition, train: Rows, held_out: Rows, prior: np.nda
     place = partition.place(everyone.X)
     populating = slice(None) if options.lend_calibration else slice(n)
     labels = everyone[populating].one_hot(len(prior))
-    graph = KernelDensityGraph(partition, place[populating], labels, shrunk, n_train=n, distance=options.distance or "scaled")
+    graph = KernelDensityGraph(
+        partition, place[populating], labels, shrunk, n_train=n, distance=options.distance or "scaled", held_out=place[n:].points
+    )
     posterior, log_density = search_query(
         graph,
         place[n:],

@@ -160,3 +160,18 @@ def test_of_equally_near_means_the_lowest_is_taken_in_batches_of_any_size(d):
 def test_the_nearest_mean_is_found_from_any_distance(distance):
     means = np.array([[0.0, 0.0], [1.0, 1.0]])
     assert NearestMean(means, 1e-3)(np.array([[distance, distance], [-distance, 0.0]])).tolist() == [0, 0]
+
+
+def test_features_that_hardly_vary_are_judged_by_held_out_rows():
+    rng = np.random.default_rng(0)
+    X, held_out = rng.normal(size=(400, 3)), rng.normal(size=(100, 3))
+    X[:, 2], held_out[:, 2] = 0, 0
+    X[0, 2] = 1e-3  # one row in 400 gives the feature a scale; a held-out row leaves it far behind
+    alone = polytopes_of(np.arange(400)[:, None])
+    own = moments_of(X, alone).spacing
+    assert np.array_equal(moments_of(X, alone, held_out).spacing, own)
+    held_out[0, 2] = 1.0
+    drawn = moments_of(X, alone, held_out).spacing
+    assert drawn[2] > 100 * own[2]
+    expected = [(1 - share) * own + share * own.mean() for share in (0.01, 0.1, 1.0)]
+    assert any(np.allclose(drawn, candidate, rtol=1e-12) for candidate in expected)
