@@ -46,18 +46,21 @@ class ForestPartition:
         """Int32[n, T], column by column in memory: the node that each tree puts each row of ``X`` (Float[n, d]) into.
 
         Walks ``tree_.apply`` in a few chunks of trees: for 1,000 rows that takes a third of the time of ``forest.apply``, which pays a task
-        for each tree and returns eight bytes a code.
+        for each tree and returns eight bytes a code. Rows go down in the order of the first tree's leaves, so that neighbours take the same
+        paths one after the other.
         """
         with np.errstate(over="ignore"):  # beyond 3e38 a value becomes infinite, and goes the way of all large ones
             X = np.ascontiguousarray(X, dtype=np.float32)
         codes = np.empty((len(X), self.n_trees), dtype=np.int32, order="F")
         n_jobs = effective_n_jobs(self.n_jobs)
         trees = self._trees
+        order = np.argsort(trees[0].apply(X), kind="stable")
+        X = X[order]
         chunks = np.array_split(np.arange(self.n_trees), min(n_jobs, self.n_trees))
 
         def fill(chunk: np.ndarray) -> None:
             for t in chunk:
-                codes[:, t] = trees[t].apply(X)
+                codes[order, t] = trees[t].apply(X)
 
         Parallel(n_jobs=n_jobs, prefer="threads")(delayed(fill)(chunk) for chunk in chunks)
         return codes

@@ -89,11 +89,19 @@ class LeafIndex:
         powers = (np.arange(self.n_trees + 1) / self.n_trees)[:, None] ** np.asarray(exponents, dtype=np.float64)
         masses = np.zeros((len(codes), self.n_classes, powers.shape[1]))
         nearest = np.full(len(codes), -1, dtype=np.int64)
-        blocks = [slice(start, start + _BLOCK) for start in range(0, len(codes), _BLOCK)]
-        Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(self._fill)(codes[b], powers, masses[b], nearest[b]) for b in blocks)
+        order = np.argsort(codes[:, 0], kind="stable")  # neighbours in space meet the same leaves: twice as fast on shuffled rows
+        blocks = [order[start : start + _BLOCK] for start in range(0, len(codes), _BLOCK)]
+
+        def fill(rows: np.ndarray) -> None:
+            masses[rows], nearest[rows] = self._block(codes[rows], powers)
+
+        Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(fill)(rows) for rows in blocks)
         return masses, nearest
 
-    def _fill(self, codes, powers, masses, nearest) -> None:
+    def _block(self, codes: np.ndarray, powers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Masses and nearest polytopes of a few queries, by the counter that is cheaper for them."""
+        masses = np.zeros((len(codes), self.n_classes, powers.shape[1]))
+        nearest = np.full(len(codes), -1, dtype=np.int64)
         leaves = np.ascontiguousarray(self._leaf_number[codes + self._leaf_starts[:-1]])
         classes = (self._number, self.n_anchors, self._class_starts, self._class_of, self._weight_of)
         sizes = self._starts[leaves + 1] - self._starts[leaves]
@@ -103,6 +111,7 @@ class LeafIndex:
         else:
             tiles = self._comparison_tiles()
             kernels.masses_by_comparison(self._queries(leaves, tiles), tiles, *classes, powers, masses, nearest)
+        return masses, nearest
 
     def _within_trees(self, leaves: np.ndarray, dtype: np.dtype) -> np.ndarray:
         """[n, T]: leaf numbers counted within each tree, the largest number of ``dtype`` where no polytope lies."""
