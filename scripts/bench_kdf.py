@@ -82,7 +82,7 @@ def against_forest(name: str, data: tuple[np.ndarray, ...], forest, variant: Nam
 
 
 def _repeats(n: int) -> int:
-    return 3 if n <= 10_000 else 1
+    return 5 if n <= 10_000 else 1
 
 
 def naive_seconds(data: tuple[np.ndarray, ...], forest) -> float:

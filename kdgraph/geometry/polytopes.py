@@ -46,7 +46,7 @@ class Polytopes:
 def polytopes_of(codes: np.ndarray) -> Polytopes:
     """Group equal rows of ``codes`` (Int[n, T]).
 
-    Rows are compared by a 64-bit hash, and equal hashes are then verified code by code: sorting whole rows takes 40 times as long.
+    Rows are compared by a 64-bit hash, and equal hashes are then verified code by code: sorting whole rows takes 16 times as long.
     """
     multipliers = np.random.default_rng(0).integers(1, 2**63, size=codes.shape[1], dtype=np.uint64) | np.uint64(1)
     hashes = np.zeros(len(codes), dtype=np.uint64)
