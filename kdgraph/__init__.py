@@ -6,13 +6,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kdgraph.density import DensityGate, KernelDensityForest
+    from kdgraph.density import DensityGate, KernelDensityForest, KernelDensityNetwork
     from kdgraph.geometry import partition_of
 
 __version__ = "0.1.0"
-__all__ = ["DensityGate", "KernelDensityForest", "__version__", "partition_of"]
+__all__ = ["DensityGate", "KernelDensityForest", "KernelDensityNetwork", "__version__", "partition_of"]
 
-_WHERE = {"DensityGate": "kdgraph.density", "KernelDensityForest": "kdgraph.density", "partition_of": "kdgraph.geometry"}
+_WHERE = {
+    "DensityGate": "kdgraph.density",
+    "KernelDensityForest": "kdgraph.density",
+    "KernelDensityNetwork": "kdgraph.density",
+    "partition_of": "kdgraph.geometry",
+}
 
 
 def __getattr__(name: str) -> Any:

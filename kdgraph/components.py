@@ -16,7 +16,7 @@ from kdgraph.messages import unknown_key
 from kdgraph.parameters import annotations_of, check_value
 
 Node = Mapping[str, Any]
-INJECTED = frozenset({"estimator", "random_state", "n_jobs", "verbose"})
+INJECTED = frozenset({"estimator", "random_state", "n_jobs", "verbose", "report", "checkpoint"})
 """Parameters that a run provides; no config lists them."""
 
 

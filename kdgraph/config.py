@@ -110,7 +110,7 @@ class _Composer:
             where = f"file://{Path(config_dir).resolve()}"
             path.prepend(provider="command-line", path=where, anchor=SearchPathQuery(provider="schema"))
         self.loader = ConfigLoaderImpl(config_search_path=path)
-        self.presets: dict[str, Mapping[str, Any]] = {}
+        self.presets: dict[tuple[str, str], Mapping[str, Any]] = {}
         self.overrides: Sequence[str] = []
 
     def parse(self, override: str) -> Override:
@@ -145,10 +145,10 @@ class _Composer:
         for key in SCIENCE:
             if key not in nodes:
                 raise ConfigError(f"{key} was removed, and no run can do without it; choose one of 'kdg list {key}'")
-        preset = composed.hydra.runtime.choices.get("method")
-        if preset and preset not in self.presets:
-            self.presets[preset] = _plain(self.compose([f"method={preset}"]))
-        return RunConfig(**nodes, method=method_label(nodes, preset, self.presets.get(preset, {})))
+        preset, network = (composed.hydra.runtime.choices.get(group) for group in ("method", "network"))
+        if preset and (preset, network) not in self.presets:
+            self.presets[preset, network] = _plain(self.compose([f"method={preset}", f"network={network}"]))
+        return RunConfig(**nodes, method=method_label(nodes, preset, self.presets.get((preset, network), {})))
 
     def options(self, group: str) -> list[str]:
         """Names of a group's options, those in folders below it too: ``bench/simulations``."""

@@ -22,7 +22,7 @@ SCIENCE = (*COMPONENTS, "metrics", "figures", "seed")
 PLAIN = {"seed": Annotated[int, Range(0)], "n_jobs": int, "force": bool, "out": str}
 
 
-FigureName = Literal["posterior_maps", "reliability_diagram", "confidence_against_radius"]
+FigureName = Literal["posterior_maps", "reliability_diagram", "confidence_against_radius", "confidence_against_shift", "example_images"]
 
 
 @dataclass(frozen=True)

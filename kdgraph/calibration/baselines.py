@@ -1,4 +1,4 @@
-"""What every calibrator is compared with: the parent as it is, scikit-learn's two maps, and the parent fitted on all the rows."""
+"""What every calibrator is compared with: the parent as it is, scikit-learn's maps, and the parent fitted on all the rows."""
 
 from __future__ import annotations
 
@@ -56,19 +56,20 @@ class Refit(Uncalibrated):
 
 
 class ScoreMap(Uncalibrated):
-    """A map from the parent's score of each class to a probability, one class against the rest, by scikit-learn.
+    """A map from the parent's scores to probabilities, by scikit-learn.
 
     Parameters
     ----------
     estimator, calibration_size, random_state : as in :class:`Uncalibrated`.
-    method : "isotonic" (Zadrozny and Elkan 2001) or "sigmoid" (Platt 1999).
+    method : "isotonic" (Zadrozny and Elkan 2001) or "sigmoid" (Platt 1999), each class against the rest; or "temperature" (Guo et al.
+        2017), one number that divides all logits: those of ``decision_function``, or log probabilities of a parent that has none.
     """
 
     def __init__(
         self,
         estimator: Any,
         *,
-        method: Literal["isotonic", "sigmoid"] = "isotonic",
+        method: Literal["isotonic", "sigmoid", "temperature"] = "isotonic",
         calibration_size: OpenFraction = 0.3,
         random_state: Any = None,
     ):

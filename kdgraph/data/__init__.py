@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kdgraph.data.dataset import Dataset, OodSet, Simulation, Splits, Table
+from kdgraph.data.dataset import Dataset, OodSet, PosteriorSimulation, Simulation, Splits, Table
 from kdgraph.data.scaling import Scaling
 from kdgraph.data.splits import make_splits
 
-__all__ = ["Dataset", "OodSet", "Scaling", "Simulation", "Splits", "Table", "make_splits"]
+__all__ = ["Dataset", "OodSet", "PosteriorSimulation", "Scaling", "Simulation", "Splits", "Table", "make_splits"]

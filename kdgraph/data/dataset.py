@@ -24,10 +24,10 @@ class Dataset:
     Attributes
     ----------
     name : what the user calls it.
-    X : Float[n, d], finite.
+    X : Float64[n, d], or images Float32[n, c, h, w] in [0, 1], channel first; finite.
     y : Int[n], positions in ``classes``; Float[n] for regression.
     classes : [K], the labels sorted by value; empty for regression.
-    feature_names : d names.
+    feature_names : d names; none for images.
     groups : Int[n] or None.
     posterior : the true P(y|x) as a vectorised function, or None where nobody knows it.
     """
@@ -42,24 +42,36 @@ class Dataset:
     posterior: Posterior | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
-        if self.X.ndim != 2 or len(self.X) != len(self.y):
+        if self.X.ndim not in (2, 4) or len(self.X) != len(self.y):
             raise DataError(f"{self.name}: X must have one row for each of {len(self.y)} labels, got shape {self.X.shape}")
+        if not self.X.size:
+            return
+        low, high = self.X.min(), self.X.max()  # NaN and infinity show here, without an array of flags as long as X
+        if not (np.isfinite(low) and np.isfinite(high)):
+            raise DataError(self._first_bad_cell())
+        if self.are_images and (low < 0 or high > 1):
+            raise DataError(f"{self.name}: images must lie in [0, 1], got {low:g} to {high:g}; divide by the largest intensity")
+
+    @property
+    def are_images(self) -> bool:
+        """Whether a row is an image, not a vector."""
+        return self.X.ndim == 4
+
+    def _first_bad_cell(self) -> str:
         bad = ~np.isfinite(self.X)
-        if bad.any():
-            row, column = np.argwhere(bad)[0]
-            raise DataError(
-                f"{self.name}: {self.feature_names[column]} has {self.X[row, column]} in row {row} ({bad.sum()} such cells); "
-                "impute or drop them before the run"
-            )
+        row, *cell = np.argwhere(bad)[0].tolist()
+        where = f"pixel {tuple(cell)}" if self.are_images else self.feature_names[cell[0]]
+        found = f"{where} has {self.X[(row, *cell)]} in row {row} ({bad.sum()} such cells)"
+        return f"{self.name}: {found}; impute or drop them before the run"
 
     @classmethod
     def from_labels(cls, name: str, X: np.ndarray, labels: np.ndarray, feature_names: tuple[str, ...] | None = None, **more) -> Dataset:
-        """Encode ``labels`` of any type by their sorted unique values."""
-        X = np.ascontiguousarray(X, dtype=np.float64)
+        """Encode ``labels`` of any type by their sorted unique values; images become float32, vectors float64."""
+        X = np.ascontiguousarray(X, dtype=np.float32 if np.ndim(X) == 4 else np.float64)
         classes, y = np.unique(np.asarray(labels), return_inverse=True)
         if len(classes) < 2:
             raise DataError(f"{name}: a classifier needs two classes, the target has only {classes.tolist()}")
-        names = feature_names or tuple(f"x{i + 1}" for i in range(X.shape[1]))
+        names = feature_names or (tuple(f"x{i + 1}" for i in range(X.shape[1])) if X.ndim == 2 else ())
         return cls(name, X, y, classes, tuple(names), **more)
 
     @cached_property
@@ -102,24 +114,38 @@ class Splits:
 
 @dataclass(frozen=True)
 class OodSet:
-    """Rows that are not from the training distribution; ``params`` says which of a family, e.g. ``{"radius": 2.0}``."""
+    """Rows that are not from the training distribution.
+
+    Attributes
+    ----------
+    name : of the set, or of the family that it is one of.
+    X : rows of the shape and type of the training rows.
+    params : which of the family, e.g. ``{"radius": 2.0}``.
+    id_values : values of the family's one parameter at which its rows are in distribution after all.
+    """
 
     name: str
     X: np.ndarray
     params: dict[str, float] = field(default_factory=dict)
+    id_values: tuple[float, ...] = ()
 
 
 @runtime_checkable
 class Simulation(Protocol):
-    """A source that can draw any number of rows and knows the truth."""
+    """A source that can draw any number of rows."""
 
     name: str
     classes: np.ndarray
     feature_names: tuple[str, ...]
 
     def sample(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """X: Float[n, d], y: Int[n]."""
+        """X: Float[n, d] or Float[n, c, h, w], y: Int[n]."""
         ...
+
+
+@runtime_checkable
+class PosteriorSimulation(Simulation, Protocol):
+    """A simulation that knows the truth."""
 
     def posterior(self, X: np.ndarray, n: int | None = None) -> np.ndarray:
         """P(y|x): Float[m, K] of a sample of ``n`` rows (None: of the population)."""

@@ -1,8 +1,12 @@
-"""Rows that are not from the training distribution: spheres, shells, boxes and noise around the origin of the scaled features."""
+"""Rows that are not from the training distribution: spheres, shells, boxes and noise around the origin of the scaled features.
+
+They work on vectors and on images, which are then vectors of pixels.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 import numpy as np
@@ -23,6 +27,8 @@ class Sphere:
     n : rows of each set.
     draw : "uniform" draws directions uniformly, as normalised Gaussians. "cube" normalises uniform draws from [-1, 1]^d, as the results of
         Dey et al., "Deep discriminative to kernel density graph", were made; these crowd towards the diagonals.
+    unit : what a radius of 1 is. "feature" is 1 in scaled features. "max_norm" is the largest L2 norm of the training rows, within which
+        they lie whatever their scale: that of an image, whose pixels are in [0, 1], can be a hundred.
 
     Notes
     -----
@@ -34,20 +40,22 @@ class Sphere:
         radii: Sequence[NonNegative] = (0, 0.5, 1, 1.5, 2, 2.5, 3, 3.5, 4, 4.5, 5),
         n: Count = 1000,
         draw: Draw = "uniform",
+        unit: Literal["feature", "max_norm"] = "feature",
     ) -> None:
         self.radii = radii
         self.n = n
         self.draw: Draw = draw
+        self.unit = unit
         check_parameters(self)
 
-    def sets(self, train: Dataset, rng: np.random.Generator) -> list[OodSet]:
-        """One set for each radius, with as many features as ``train``; its ``params`` give the radius."""
+    def sets(self, train: Dataset, rng: np.random.Generator) -> Iterator[OodSet]:
+        """One set for each radius, with rows like those of ``train``, drawn when it is asked for; its ``params`` give the radius."""
         family = int(rng.integers(2**63))
-        return [OodSet("sphere", self._rows(float(r), train.X.shape[1], family), {"radius": float(r)}) for r in self.radii]
-
-    def _rows(self, radius: float, n_features: int, family: int) -> np.ndarray:
-        own = np.random.default_rng([family, int(np.float64(radius).view(np.uint64))])
-        return radius * directions(self.n, n_features, own, self.draw)
+        unit = largest_norm(train.X) if self.unit == "max_norm" else 1.0
+        for radius in map(float, self.radii):
+            X = directions(self.n, n_features_of(train), generator_of(family, radius), self.draw)
+            X *= unit * radius
+            yield OodSet("sphere", like_rows_of(train, X), {"radius": radius})
 
 
 class Annulus:
@@ -68,16 +76,16 @@ class Annulus:
             raise ParameterError(f"inner must be less than outer = {outer}, got {inner}")
 
     def sets(self, train: Dataset, rng: np.random.Generator) -> list[OodSet]:
-        """One set with as many features as ``train``.
+        """One set with rows like those of ``train``.
 
         The share of the volume within radius r is (r^d - inner^d) / (outer^d - inner^d); its inverse is taken relative to ``outer``,
         because 5^784 is beyond float64.
         """
-        d = train.X.shape[1]
+        d = n_features_of(train)
         hollow = (self.inner / self.outer) ** d
         radius = self.outer * (hollow + rng.random(self.n) * (1 - hollow)) ** (1 / d)
         X = radius[:, None] * directions(self.n, d, rng)
-        return [OodSet("annulus", X, {"inner": float(self.inner), "outer": float(self.outer)})]
+        return [OodSet("annulus", like_rows_of(train, X), {"inner": float(self.inner), "outer": float(self.outer)})]
 
 
 class Box:
@@ -104,13 +112,13 @@ class Box:
             raise ParameterError(f"hole must be {rule}, got {list(hole)}")
 
     def sets(self, train: Dataset, rng: np.random.Generator) -> list[OodSet]:
-        """One set with as many features as ``train``; rows in the hole are drawn again."""
-        X = rng.uniform(self.low, self.high, (self.n, train.X.shape[1]))
+        """One set with rows like those of ``train``; rows in the hole are drawn again."""
+        X = rng.uniform(self.low, self.high, (self.n, n_features_of(train)))
         again = self._in_hole(X)
         while again.any():
             X[again] = rng.uniform(self.low, self.high, (again.sum(), X.shape[1]))
             again = self._in_hole(X)
-        return [OodSet("box", X, {"low": float(self.low), "high": float(self.high)})]
+        return [OodSet("box", like_rows_of(train, X), {"low": float(self.low), "high": float(self.high)})]
 
     def _in_hole(self, X: np.ndarray) -> np.ndarray:
         if self.hole is None:
@@ -137,14 +145,38 @@ class GaussianNoise:
         check_parameters(self)
 
     def sets(self, train: Dataset, rng: np.random.Generator) -> list[OodSet]:
-        """One set with as many features as ``train``."""
-        X = self.std * rng.normal(size=(self.n, train.X.shape[1]))
+        """One set with rows like those of ``train``."""
+        X = self.std * rng.normal(size=(self.n, n_features_of(train)))
         if self.like == "train":
-            X = train.X.mean(axis=0) + X * train.X.std(axis=0)
-        return [OodSet("gaussian", X, {"std": float(self.std)})]
+            flat = train.X.reshape(len(train.X), -1)
+            X = flat.mean(axis=0, dtype=np.float64) + X * flat.std(axis=0, dtype=np.float64)
+        return [OodSet("gaussian", like_rows_of(train, X), {"std": float(self.std)})]
 
 
 def directions(n: int, n_features: int, rng: np.random.Generator, draw: Draw = "uniform") -> np.ndarray:
     """``n`` unit vectors, Float[n, d]: normalised Gaussians, or normalised draws from the cube [-1, 1]^d."""
     X = rng.normal(size=(n, n_features)) if draw == "uniform" else rng.uniform(-1, 1, (n, n_features))
-    return X / np.linalg.norm(X, axis=1, keepdims=True)
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    return X
+
+
+def n_features_of(train: Dataset) -> int:
+    """Numbers in a row: of an image, its pixels times its channels."""
+    return math.prod(train.X.shape[1:])
+
+
+def like_rows_of(train: Dataset, X: np.ndarray) -> np.ndarray:
+    """Rows X: Float64[n, d] as they are, or as images of the shape and type of ``train``'s; what an image cannot hold is not cut off."""
+    return X.reshape(len(X), *train.X.shape[1:]).astype(train.X.dtype, copy=False) if train.are_images else X
+
+
+def generator_of(family: int, value: float, *more: int) -> np.random.Generator:
+    """The generator of one set of a family: made from its value, not from its place among the others."""
+    return np.random.default_rng([family, *more, int(np.float64(value).view(np.uint64))])
+
+
+def largest_norm(X: np.ndarray, rows_at_a_time: int = 256) -> float:
+    """The largest L2 norm of the rows of X: Float[n, …], in float64, some rows at a time: images are held in float32."""
+    flat = X.reshape(len(X), -1)
+    blocks = (flat[start : start + rows_at_a_time].astype(np.float64) for start in range(0, len(flat), rows_at_a_time))
+    return max(float(np.linalg.norm(block, axis=1).max()) for block in blocks)

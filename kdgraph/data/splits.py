@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kdgraph.data.dataset import Dataset, Simulation, Splits, Table
+from kdgraph.data.dataset import Dataset, PosteriorSimulation, Simulation, Splits, Table
 from kdgraph.data.scaling import Scale, Scaling
 from kdgraph.data.sizes import Size, simulated_counts, table_counts
 from kdgraph.data.stratify import stratified_parts
@@ -41,7 +41,7 @@ def make_splits(
     Returns
     -------
     Splits
-        The posterior of each role is the exact P(y|x) of a sample of its size, as a function of scaled features; None for a table.
+        The posterior of each role is the exact P(y|x) of a sample of its size, as a function of scaled features; None if nobody knows it.
 
     Raises
     ------
@@ -49,7 +49,7 @@ def make_splits(
         If ``source`` is neither kind, or has fewer rows than asked for, fewer than 2 calibration rows of a class, or a class without
         training rows.
     ParameterError
-        If a size is neither a number of rows nor a share, or ``scale`` is not one of the three.
+        If a size is neither a number of rows nor a share, or ``scale`` is not one of the three or, of images, not "none".
     """
     check_value("scale", scale, Scale)
     sizes = {"n_train": n_train, "n_calibration": n_calibration, "n_test": n_test}
@@ -64,7 +64,7 @@ def make_splits(
 class ScaledPosterior:
     """P(y|x) of a sample of ``n`` rows of ``source``, as a function of scaled features; unlike a closure, it can be pickled."""
 
-    source: Simulation
+    source: PosteriorSimulation
     n: int
     scaling: Scaling
 
@@ -80,9 +80,7 @@ def _roles(source: Simulation | Table, sizes: dict[str, Size], rng: np.random.Ge
     if isinstance(source, Simulation):
         return _draw(source, sizes, rng)
     what = type(source).__name__
-    raise DataError(
-        f"{what} is no source of data; a table needs name and load, a simulation name, classes, feature_names, sample and posterior"
-    )
+    raise DataError(f"{what} is no source of data; a table needs name and load, a simulation name, classes, feature_names and sample")
 
 
 def _draw(source: Simulation, sizes: dict[str, Size], rng: np.random.Generator) -> list[Dataset]:
@@ -90,7 +88,7 @@ def _draw(source: Simulation, sizes: dict[str, Size], rng: np.random.Generator) 
     roles = []
     for n, generator in zip(simulated_counts(source.name, sizes).values(), rng.spawn(3), strict=True):
         X, y = source.sample(n, generator)
-        truth = ScaledPosterior(source, n, Scaling())
+        truth = ScaledPosterior(source, n, Scaling()) if isinstance(source, PosteriorSimulation) else None
         roles.append(Dataset(source.name, X, y, source.classes, tuple(source.feature_names), posterior=truth))
     return roles
 

@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 
 from kdgraph.density.gaussians import NearestMean, PolytopeGaussians, VarianceRule, moments_of
+from kdgraph.density.pruning import merge
 from kdgraph.geometry import Partition, Place, polytopes_of, take_rows
 
 Distance = Literal["geodesic", "euclidean", "scaled"]
@@ -24,13 +25,13 @@ class Visit:
 
     Attributes
     ----------
-    codes : their codes.
+    place : where they lie.
     masses : Float[n, K, k], class masses around each row at each of k exponents.
     polytope : Int[n], the nearest populated polytope, -1 where none shares anything with the row.
     log_density : Float[n], log G of that polytope's Gaussian at the row.
     """
 
-    codes: np.ndarray
+    place: Place
     masses: np.ndarray
     polytope: np.ndarray
     log_density: np.ndarray
@@ -47,6 +48,7 @@ class KernelDensityGraph:
     n_train : rows beyond it lend their class mass but carry no Gaussian, and so are never the nearest polytope (default: there are none).
     variance : how the Gaussians' variances follow from the rows.
     distance : by which the nearest polytope is found.
+    max_polytopes : merge polytopes down to this number, or share of the training rows; see :func:`~kdgraph.density.pruning.merge`.
     held_out : Float[m, d] points that judge the spacing between polytopes, see :class:`~kdgraph.density.gaussians.Moments`.
     """
 
@@ -59,11 +61,13 @@ class KernelDensityGraph:
         *,
         n_train: int | None = None,
         distance: Distance = "geodesic",
+        max_polytopes: int | float | None = None,
         held_out: np.ndarray | None = None,
     ):
         self.partition = partition
-        everyone = polytopes_of(place.codes)
-        self.polytopes = everyone.of_first(len(place) if n_train is None else n_train)
+        n_train = len(place) if n_train is None else n_train
+        everyone = merge(polytopes_of(place.codes), place.points, n_train, max_polytopes)
+        self.polytopes = everyone.of_first(n_train)
         moments = moments_of(place.points[: len(self.polytopes.of_row)], self.polytopes, held_out)
         self.gaussians = PolytopeGaussians(moments.mean, variance(moments))
         self._nearest_mean = (
@@ -74,20 +78,20 @@ class KernelDensityGraph:
     @cached_property
     def _index(self):
         """Made when first asked: a density by distances to means needs none."""
-        rows, anchors = self._everyone.first_row, len(self.polytopes)
+        rows, anchors = self._everyone.row, len(self.polytopes)
         return self.partition.index(self._codes, self._class_masses, rows=rows, n_anchors=anchors)
 
     @property
     def codes(self) -> np.ndarray:
         """Int[p, …]: the codes of the populated polytopes."""
-        return take_rows(self._codes, self.polytopes.first_row)
+        return take_rows(self._codes, self.polytopes.row)
 
     def visit(self, place: Place, exponents: np.ndarray) -> Visit:
         """Weigh the classes around rows by K^exponent, for each of ``exponents`` (Float[k]), and find the nearest polytope."""
         masses, polytope = self.masses(place.codes, exponents)
         if self._nearest_mean:
             polytope = self._nearest_mean(place.points)
-        return Visit(place.codes, masses, polytope, self.gaussians.log_density(place.points, polytope))
+        return Visit(place, masses, polytope, self.gaussians.log_density(place.points, polytope))
 
     def log_density(self, X: np.ndarray) -> np.ndarray:
         """Float[n]: log G of the nearest polytope's Gaussian at each of the rows ``X`` (Float[n, d])."""
@@ -100,9 +104,14 @@ class KernelDensityGraph:
         """Float[n, K, k]: Σ_s K(r, s)^exponent · (class mass of s) for each code r and exponent (Eq. 11, 15); Int[n]: nearest polytope."""
         return self._index.masses(codes, exponents)
 
+    def own_similarity(self, rows: slice) -> np.ndarray:
+        """Float[n]: K between each of ``rows`` and what stands for its polytope: 1, unless polytopes were merged."""
+        own, holds = self._codes[rows], self._everyone.row[self._everyone.of_row[rows]]
+        return self.partition.paired_similarity(own, take_rows(self._codes, holds))
+
     def weighted_sums(self, values: np.ndarray, exponent: float) -> np.ndarray:
         """Float[p, v]: for each populated polytope r, Σ_s K(r, s)^exponent · values_s over populated s, with ``values`` Float[p, v]."""
-        index = self.partition.index(self._codes, values, rows=self.polytopes.first_row)
+        index = self.partition.index(self._codes, values, rows=self.polytopes.row)
         return index.masses(self.codes, np.array([exponent]))[0][:, :, 0]
 
 

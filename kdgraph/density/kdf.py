@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-from typing import Any, Literal
+from typing import Any
 
-import numpy as np
 from sklearn.ensemble import RandomForestClassifier
 
-from kdgraph.density.floor import blend, conformal_log_floor, printed_log_floor
-from kdgraph.density.graph import Distance, in_blocks
-from kdgraph.density.search import Criterion
-from kdgraph.density.variants import VARIANTS, Name, Options
-from kdgraph.geometry import partition_of
-from kdgraph.parameters import OpenFraction, Positive, Share
-from kdgraph.parents import PostHocClassifier, Rows
+from kdgraph.density.classifier import KernelDensityClassifier
 
 
-class KernelDensityForest(PostHocClassifier):
+class KernelDensityForest(KernelDensityClassifier):
     """A forest whose probabilities are calibrated inside the training distribution and fall back to the class prior far outside it.
 
     Every polytope of the forest that training rows populate carries a Gaussian. A row's posterior comes from the classes of rows that share
@@ -40,6 +32,8 @@ class KernelDensityForest(PostHocClassifier):
     distance : by which the nearest polytope is found: "geodesic" (Eq. 17), "euclidean" distance to its mean, "scaled": the same with every
         feature in units of the spacing between polytopes; None for "scaled" in "kdgraph" and "geodesic" in the others.
     lend_calibration : "kdgraph" only: let the held-out rows lend their class masses.
+    max_polytopes : merge neighbouring polytopes down to this number, or share of the training rows, so that predicting takes bounded time
+        and memory; None keeps all.
     calibration_size : share of the rows to hold out where ``fit`` is not given any.
     n_jobs : threads; never changes a number.
     random_state : seeds the held-out rows, and the forest where it has no seed of its own.
@@ -81,67 +75,5 @@ class KernelDensityForest(PostHocClassifier):
     array([0.5, 0.5])
     """
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        variant: Name = "kdgraph",
-        k: Positive | Literal["auto"] = "auto",
-        pseudo_count: Positive | Literal["auto"] = "auto",
-        vote_share: Share | Literal["auto"] = "auto",
-        criterion: Criterion = "nll",
-        floor: float | Literal["auto", "paper"] | None = None,
-        alpha: OpenFraction = 0.005,
-        min_weight: Share = 1e-9,
-        distance: Distance | None = None,
-        lend_calibration: bool = True,
-        calibration_size: OpenFraction = 0.3,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ):
-        self.estimator = estimator
-        self.variant = variant
-        self.k = k
-        self.pseudo_count = pseudo_count
-        self.vote_share = vote_share
-        self.criterion = criterion
-        self.floor = floor
-        self.alpha = alpha
-        self.min_weight = min_weight
-        self.distance = distance
-        self.lend_calibration = lend_calibration
-        self.calibration_size = calibration_size
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-
     def _default_estimator(self) -> Any:
         return RandomForestClassifier(500, n_jobs=self.n_jobs) if self.estimator is None else self.estimator
-
-    def _fit_after(self, train: Rows, calibration: Rows) -> None:
-        partition = partition_of(self.estimator_, n_jobs=self.n_jobs)
-        options = Options(**{field.name: getattr(self, field.name) for field in fields(Options)})
-        fitted = VARIANTS[self.variant](partition, train, calibration, self.prior_, options)
-        self.graph_, self.posterior_ = fitted.graph, fitted.posterior
-        floor = fitted.log_floor if self.floor is None else self.floor
-        if floor == "paper":
-            floor = printed_log_floor(len(train))
-        self.log_floor_ = conformal_log_floor(fitted.held_out_log_density, self.alpha) if floor in (None, "auto") else float(floor)
-
-    def predict_proba(self, X) -> np.ndarray:
-        """Float[n, K]: calibrated class probabilities; rows are finite and sum to 1 however far ``X`` (Float[n, d]) is from the data."""
-        return in_blocks(self._proba, self._checked(X))
-
-    def _proba(self, X: np.ndarray) -> np.ndarray:
-        visit = self.graph_.visit(self.graph_.partition.place(X), self.posterior_.exponents)
-        posterior, log_density = self.posterior_(visit, self.graph_)
-        return blend(posterior, self.prior_, log_density, self.log_floor_, self.min_weight if self.variant == "kdgraph" else 0.0)
-
-    def describe(self) -> dict[str, float | int]:
-        """What was learnt, for the record: polytopes, the share of them that hold one row, what the search chose, the log floor."""
-        polytopes, chosen = self.graph_.polytopes, ("exponent", "pseudo_count", "vote_share")
-        return {
-            "n_polytopes": len(polytopes),
-            "singleton_share": polytopes.singleton_share,
-            **{name: getattr(self.posterior_, name) for name in chosen if hasattr(self.posterior_, name)},
-            "log_floor": self.log_floor_,
-        }

@@ -33,7 +33,7 @@ class QueryPosterior:
         smoothed = smooth(visit.masses[:, :, 0], self.pseudo_count, self.prior)
         if not self.vote_share:
             return smoothed, visit.log_density
-        return self.vote_share * graph.partition.vote(visit.codes) + (1 - self.vote_share) * smoothed, visit.log_density
+        return self.vote_share * graph.partition.vote(visit.place) + (1 - self.vote_share) * smoothed, visit.log_density
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import numpy as np
 
 from kdgraph.density.graph import KernelDensityGraph
 from kdgraph.density.posterior import NearestPosterior, QueryPosterior, smooth
+from kdgraph.density.published import Stage
 from kdgraph.geometry import Place
 from kdgraph.metrics import ece
 from kdgraph.parents import Rows
@@ -16,9 +17,6 @@ from kdgraph.parents import Rows
 Criterion = Literal["nll", "ece"]
 Objective = Callable[[np.ndarray, Rows], float]
 """(proba Float[m, K], rows) → what is to be small."""
-
-Stage = Callable[[float], np.ndarray]
-"""The best exponent so far → exponents to try next, Float[k]."""
 
 K_GRID = np.geomspace(0.02, 20, 24)
 """Factors of log n in the exponent of Eq. 15: from nearly flat (a power of 0.14 at 1,000 rows) to the nearest polytope alone."""
@@ -41,7 +39,7 @@ def search_query(
     held_out: Rows,
     prior: np.ndarray,
     *,
-    own_mass: bool,
+    own: np.ndarray | None,
     exponents: np.ndarray,
     pseudo_count: float | Literal["auto"] = "auto",
     vote_share: float | Literal["auto"] = "auto",
@@ -49,8 +47,8 @@ def search_query(
 ) -> tuple[QueryPosterior, np.ndarray]:
     """The best :class:`QueryPosterior` on held-out rows, and the log density (Float[m]) at each of these rows.
 
-    ``place`` says where the held-out rows lie. With ``own_mass`` the held-out rows are lenders of the graph, and each is judged without its
-    own mass (leave-one-out): a row shares every leaf with itself, so K = 1 and it counts with its weight at any exponent.
+    ``place`` says where the held-out rows lie. Where they are lenders of the graph, ``own`` (Float[m]) is the similarity of each to the
+    polytope that holds its mass, and it is judged without that mass (leave-one-out).
     """
     pseudo_counts = PSEUDO_COUNTS if pseudo_count == "auto" else np.array([pseudo_count])
     vote_shares = VOTE_SHARES if vote_share == "auto" else np.array([vote_share])
@@ -60,8 +58,11 @@ def search_query(
         chunk = slice(start, start + together)
         rows = held_out[chunk]
         visit = graph.visit(place[chunk], exponents)
-        masses = np.maximum(visit.masses - own_mass * rows.one_hot(len(prior))[:, :, None], 0)
-        scores += _scores(masses, graph.partition.vote(visit.codes), rows, prior, pseudo_counts, vote_shares, criterion)
+        masses = visit.masses
+        if own is not None:
+            lent = own[chunk, None] ** exponents
+            masses = np.maximum(masses - rows.one_hot(len(prior))[:, :, None] * lent[:, None, :], 0)
+        scores += _scores(masses, graph.partition.vote(visit.place), rows, prior, pseudo_counts, vote_shares, criterion)
         log_density[chunk] = visit.log_density
     k, a, v = np.unravel_index(np.argmin(scores), scores.shape)
     return QueryPosterior(float(exponents[k]), float(pseudo_counts[a]), float(vote_shares[v]), prior), log_density

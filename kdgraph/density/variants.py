@@ -6,7 +6,7 @@ Each is one function (partition, training rows, held-out rows, prior, options) �
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal
@@ -17,7 +17,8 @@ from kdgraph.density.floor import figure1_log_floor, printed_log_floor
 from kdgraph.density.gaussians import LAMBDA, PolytopeGaussians, VarianceRule, as_printed, per_sample, shrunk
 from kdgraph.density.graph import Distance, KernelDensityGraph
 from kdgraph.density.posterior import NearestPosterior, QueryPosterior
-from kdgraph.density.search import K_GRID, Criterion, Objective, Stage, nll, search_nearest, search_query
+from kdgraph.density.published import FOREST, Published, Stage
+from kdgraph.density.search import K_GRID, Criterion, Objective, nll, search_nearest, search_query
 from kdgraph.geometry import Partition
 from kdgraph.metrics import ece
 from kdgraph.parents import Rows
@@ -35,6 +36,8 @@ class Options:
     criterion: Criterion = "nll"
     distance: Distance | None = None
     lend_calibration: bool = True
+    max_polytopes: int | float | None = None
+    published: Published = FOREST
 
 
 @dataclass(frozen=True)
@@ -53,19 +56,25 @@ def fit_kdgraph(partition: Partition, train: Rows, held_out: Rows, prior: np.nda
     With ``lend_calibration`` the held-out rows lend their class masses, for the forest has not bent its leaves to their labels. They carry
     no Gaussians, so the floor is still judged on rows that the density has not seen.
     """
-    everyone, n = train + held_out, len(train)
-    place = partition.place(everyone.X)
+    n, place = len(train), partition.place(train.X) + partition.place(held_out.X)
     populating = slice(None) if options.lend_calibration else slice(n)
-    labels = everyone[populating].one_hot(len(prior))
+    labels = np.concatenate([train.one_hot(len(prior)), held_out.one_hot(len(prior))])[populating]
     graph = KernelDensityGraph(
-        partition, place[populating], labels, shrunk, n_train=n, distance=options.distance or "scaled", held_out=place[n:].points
+        partition,
+        place[populating],
+        labels,
+        shrunk,
+        n_train=n,
+        distance=options.distance or "scaled",
+        max_polytopes=options.max_polytopes,
+        held_out=place[n:].points,
     )
     posterior, log_density = search_query(
         graph,
         place[n:],
         held_out,
         prior,
-        own_mass=options.lend_calibration,
+        own=graph.own_similarity(slice(n, None)) if options.lend_calibration else None,
         exponents=(K_GRID if options.k == "auto" else np.array([options.k])) * math.log(n),
         pseudo_count=options.pseudo_count,
         vote_share=options.vote_share,
@@ -83,23 +92,25 @@ def fit_paper(partition: Partition, train: Rows, held_out: Rows, prior: np.ndarr
 
 
 def fit_reference(partition: Partition, train: Rows, held_out: Rows, prior: np.ndarray, options: Options) -> Fitted:
-    """The published implementation of October 2023: w = K^k without log n, k by ECE in nine bins, λ added per sample, log b = -1e100.
+    """The published implementation of October 2023: w = K^k without log n, k by ECE, λ added per sample, log b = -1e100.
 
     It made the in-distribution columns of Figures 2 and 5 to 8. Its floor cannot act: no log density is that small nearer than 1e47.
     """
-    searched: list[Stage] = [lambda _: np.arange(1.0, 20.0, 2.0), lambda k: k + np.arange(0, 2, 0.2)]
-    stages: list[Stage] = searched if options.k == "auto" else [lambda _: np.array([options.k])]
-    return Fitted(*_fit_nearest(partition, train, held_out, prior, options, per_sample, stages, _ece_in(9)), log_floor=-1e100)
+    theirs = options.published
+    stages: Sequence[Stage] = theirs.stages if options.k == "auto" else [lambda _: np.array([options.k])]
+    return Fitted(*_fit_nearest(partition, train, held_out, prior, options, per_sample, stages, _ece_in(theirs.bins)), log_floor=-1e100)
 
 
 def fit_figure1(partition: Partition, train: Rows, held_out: Rows, prior: np.ndarray, options: Options) -> Fitted:
-    """The version of August 2023 that made Figure 1: w = K^(1 + ⌊log10(n)/3⌋), variances over all rows weighted by w, no search.
+    """The version of August 2023 that made Figure 1: variances over all rows weighted by w = K^p, no search; p is 1 + ⌊log10(n)/3⌋ for
+    forests and log2(n) for networks.
 
     Its floor is log(10⁹) - 10^√d - log10 n, that figure's in-distribution setting.
     """
-    exponent = 1.0 + math.log10(len(train)) // 3 if options.k == "auto" else float(options.k)
+    exponent = options.published.figure1_exponent(len(train)) if options.k == "auto" else float(options.k)
     place = partition.place(train.X)
-    graph = KernelDensityGraph(partition, place, train.one_hot(len(prior)), per_sample, distance=options.distance or "geodesic")
+    settings = {"distance": options.distance or "geodesic", "max_polytopes": options.max_polytopes}
+    graph = KernelDensityGraph(partition, place, train.one_hot(len(prior)), per_sample, **settings)
     graph.gaussians = weighted_gaussians(graph, place.points, exponent)
     posterior, log_density = search_nearest(graph, partition.place(held_out.X), held_out, prior, [lambda _: np.array([exponent])])
     return Fitted(graph, posterior, log_density, figure1_log_floor(len(train), place.points.shape[1]))
@@ -134,12 +145,11 @@ def _fit_nearest(
     prior: np.ndarray,
     options: Options,
     variance: VarianceRule,
-    stages: list[Stage],
+    stages: Sequence[Stage],
     objective: Objective,
 ) -> tuple[KernelDensityGraph, NearestPosterior, np.ndarray]:
-    graph = KernelDensityGraph(
-        partition, partition.place(train.X), train.one_hot(len(prior)), variance, distance=options.distance or "geodesic"
-    )
+    settings = {"distance": options.distance or "geodesic", "max_polytopes": options.max_polytopes}
+    graph = KernelDensityGraph(partition, partition.place(train.X), train.one_hot(len(prior)), variance, **settings)
     return graph, *search_nearest(graph, partition.place(held_out.X), held_out, prior, stages, objective)
 
 

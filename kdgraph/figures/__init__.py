@@ -4,8 +4,19 @@ from __future__ import annotations
 
 from kdgraph.figures.colormap import posterior_colormap
 from kdgraph.figures.confidence import confidence_against_radius
+from kdgraph.figures.images import image_row
 from kdgraph.figures.posterior import posterior_maps
 from kdgraph.figures.reliability import reliability_diagram
+from kdgraph.figures.shift import confidence_against_shift
 from kdgraph.figures.style import save, styled
 
-__all__ = ["confidence_against_radius", "posterior_colormap", "posterior_maps", "reliability_diagram", "save", "styled"]
+__all__ = [
+    "confidence_against_radius",
+    "confidence_against_shift",
+    "image_row",
+    "posterior_colormap",
+    "posterior_maps",
+    "reliability_diagram",
+    "save",
+    "styled",
+]

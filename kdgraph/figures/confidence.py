@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Literal
+from collections.abc import Mapping
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from kdgraph.figures.style import BLACK, COLUMN_WIDTH, GREY, ID_SHADE, add_axes, fitted, new_figure, roles, styled, text_size
+from kdgraph.figures.labels import LABEL_SIZE, Bands, confidence_floor, label_ends, note_above
+from kdgraph.figures.style import BLACK, COLUMN_WIDTH, ID_SHADE, add_axes, fitted, new_figure, roles, styled, text_size
 
 _LEFT, _TOP, _BOTTOM, _HEIGHT = 0.46, 0.2, 0.36, 1.75  # inches
 _LONGEST_LABEL, _BAND_LINE = 1.2, 0.13  # inches
-_LABEL_SIZE, _NOTE_SIZE = 7.0, 6.5  # points
-Bands = Mapping[str, tuple[np.ndarray, np.ndarray]]
 
 
 def confidence_against_radius(
@@ -46,65 +44,21 @@ def confidence_against_radius(
     _check(curves, radii, bands, band_of)
     with styled():
         figure = new_figure(COLUMN_WIDTH, _BOTTOM + _HEIGHT + _TOP + (_BAND_LINE if band_of else 0))
-        labels = [fitted(figure, label, _LABEL_SIZE, _LONGEST_LABEL) for label in (f"prior {prior:.3f}", *curves)]
-        margin = 0.12 + max(text_size(figure, label, _LABEL_SIZE)[0] for label in labels)
+        labels = [fitted(figure, label, LABEL_SIZE, _LONGEST_LABEL) for label in (f"prior {prior:.3f}", *curves)]
+        margin = 0.12 + max(text_size(figure, label, LABEL_SIZE)[0] for label in labels)
         axes = add_axes(figure, _LEFT, _BOTTOM, COLUMN_WIDTH - _LEFT - margin, _HEIGHT)
         axes.axhline(prior, color=BLACK, linewidth=0.7, linestyle=(0, (1, 1.5)), gid="prior")
         for name, role in roles(list(curves)).items():
             axes.plot(radii, curves[name], label=name, clip_on=False, zorder=3, **role.line())
             if bands and name in bands:
                 axes.fill_between(radii, *bands[name], color=role.color, alpha=0.2, linewidth=0, gid=f"band {name}")
-        _dress(axes, radii, id_radius, _floor(curves, bands, prior))
+        _dress(axes, radii, id_radius, confidence_floor([prior, *curves.values(), *(low for low, _ in (bands or {}).values())]))
         if band_of:
-            _note(axes, f"bands: {band_of}", 0, "left", 3 + 72 * _BAND_LINE)
+            note_above(axes, f"bands: {band_of}", 0, "left", 3 + 72 * _BAND_LINE)
         ends = [prior, *(float(values[-1]) for values in curves.values())]
         colors = [BLACK, *(role.color for role in roles(list(curves)).values())]
-        _label_ends(axes, labels, ends, colors)
+        label_ends(axes, labels, ends, colors)
     return figure
-
-
-def spread(wanted: Sequence[float], gap: float, low: float = -np.inf, high: float = np.inf) -> np.ndarray:
-    """Positions nearest to the wanted ones (least squares) that keep their order and are at least ``gap`` apart.
-
-    Neighbours that are too close are merged into a block around their mean, until no two blocks touch; what then leaves
-    ``low`` to ``high`` is pushed back in, as far as there is room.
-    """
-    order = np.argsort(wanted, kind="stable")
-    blocks: list[list[float]] = []
-    for value in np.asarray(wanted, dtype=np.float64)[order]:
-        blocks.append([float(value)])
-        while len(blocks) > 1 and _bottom(blocks[-1], gap) - _top(blocks[-2], gap) < gap:
-            blocks[-2:] = [blocks[-2] + blocks[-1]]
-    placed = np.concatenate([_bottom(block, gap) + gap * np.arange(len(block)) for block in blocks])
-    rank = np.arange(len(placed))
-    placed = np.maximum(np.minimum(placed, high - gap * rank[::-1]), low + gap * rank)
-    result = np.empty(len(order))
-    result[order] = placed
-    return result
-
-
-def _bottom(block: list[float], gap: float) -> float:
-    return float(np.mean(block)) - gap * (len(block) - 1) / 2
-
-
-def _top(block: list[float], gap: float) -> float:
-    return float(np.mean(block)) + gap * (len(block) - 1) / 2
-
-
-def _label_ends(axes: Axes, labels: Sequence[str], ends: Sequence[float], colors: Sequence[str]) -> None:
-    """Name every line at its right end, moved apart where they would overlap."""
-    low, high = axes.get_ylim()
-    line_height = 1.25 * _LABEL_SIZE / 72 / _HEIGHT * (high - low)
-    for label, y, color in zip(labels, spread(ends, line_height, low + line_height / 2, high - line_height / 2), colors, strict=True):
-        axes.annotate(
-            label, (1, y), (6, 0), xycoords=axes.get_yaxis_transform(), textcoords="offset points",
-            color=color, va="center", fontsize=_LABEL_SIZE, annotation_clip=False,
-        )  # fmt: skip
-
-
-def _floor(curves: Mapping[str, np.ndarray], bands: Bands | None, prior: float) -> float:
-    lows = [prior, *(np.min(values) for values in curves.values()), *(np.min(low) for low, _ in (bands or {}).values())]
-    return max(0.0, float(np.floor(20 * min(lows) - 0.5) / 20))
 
 
 def _dress(axes: Axes, radii: np.ndarray, id_radius: float, low: float) -> None:
@@ -112,13 +66,8 @@ def _dress(axes: Axes, radii: np.ndarray, id_radius: float, low: float) -> None:
     axes.set(xlabel="distance from the origin", ylabel="mean max confidence")
     axes.locator_params(axis="y", nbins=6)
     axes.axvspan(axes.get_xlim()[0], id_radius, color=ID_SHADE, linewidth=0, zorder=0, gid="id_region")
-    _note(axes, "ID", (axes.get_xlim()[0] + id_radius) / 2, "center", 3)
-    _note(axes, " OOD →", id_radius, "left", 3)
-
-
-def _note(axes: Axes, text: str, x: float, ha: Literal["left", "center"], points_above: float) -> None:
-    where = axes.get_xaxis_transform()
-    axes.annotate(text, (x, 1), (0, points_above), xycoords=where, textcoords="offset points", ha=ha, fontsize=_NOTE_SIZE, color=GREY)
+    note_above(axes, "ID", (axes.get_xlim()[0] + id_radius) / 2, "center", 3)
+    note_above(axes, " OOD →", id_radius, "left", 3)
 
 
 def _check(curves: Mapping[str, np.ndarray], radii: np.ndarray, bands: Bands | None, band_of: str | None) -> None:

@@ -76,8 +76,13 @@ class ForestPartition:
             matches += a[:, t, None] == b[None, :, t]
         return matches / self.n_trees
 
-    def vote(self, codes: np.ndarray) -> np.ndarray:
+    def paired_similarity(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """Float[n]: K of each code in ``a`` (Int[n, T]) with the one beside it in ``b``."""
+        return (a == b).sum(axis=1) / self.n_trees
+
+    def vote(self, place: Place) -> np.ndarray:
         """Float[n, K]: the forest's own ``predict_proba``, read from codes; trees are added in order, so that no thread changes a bit."""
+        codes = place.codes
         total = np.zeros((len(codes), self._trees[0].value.shape[2]))
         for t, tree in enumerate(self._trees):
             total += tree.value[codes[:, t], 0, :]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from functools import singledispatch
 from typing import Any, Protocol
 
@@ -13,8 +14,15 @@ from sklearn.pipeline import Pipeline
 from sklearn.tree import BaseDecisionTree
 
 from kdgraph.geometry.forest import ForestPartition
-from kdgraph.geometry.leaf_index import LeafIndex
 from kdgraph.geometry.place import Place
+
+
+class PolytopeIndex(Protocol):
+    """Class masses around queries, and their nearest polytopes."""
+
+    def masses(self, codes: np.ndarray, exponents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Float[m, K, k]: Σ_s K(r, s)^exponent · (class weights of s) for each query and exponent; Int[m]: nearest polytope or -1."""
+        ...
 
 
 class Partition(Protocol):
@@ -36,59 +44,83 @@ class Partition(Protocol):
         """Float[m, n]: geodesic similarity K of codes."""
         ...
 
-    def vote(self, codes: np.ndarray) -> np.ndarray:
+    def paired_similarity(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """Float[n]: K of each code in ``a`` with the one beside it in ``b``."""
+        ...
+
+    def vote(self, place: Place) -> np.ndarray:
         """Float[n, K]: the parent's own probabilities."""
         ...
 
     def index(
         self, codes: np.ndarray, class_weights: np.ndarray, *, rows: np.ndarray | None = None, n_anchors: int | None = None
-    ) -> LeafIndex:
+    ) -> PolytopeIndex:
         """Index of polytopes, the ``rows`` of ``codes`` that stand for them, for class masses and nearest polytopes."""
         ...
 
 
 @singledispatch
-def partition_of(parent: Any, *, n_jobs: int | None = None) -> Partition:
-    """The partition of a fitted ``parent``: a forest or tree of scikit-learn, also at the end of a pipeline, frozen or calibrated.
+def partition_of(parent: Any, *, n_jobs: int | None = None, **reading: Any) -> Partition:
+    """The partition of a fitted ``parent``.
+
+    Parameters
+    ----------
+    parent : a forest or tree of scikit-learn, a torch module or an estimator that keeps one as ``module_``; also at the end of a pipeline,
+        frozen or calibrated.
+    n_jobs : threads; never changes a number.
+    reading : how a network is read, see :class:`~kdgraph.geometry.activations.ActivationPartition`.
 
     Raises
     ------
-    TypeError : if ``parent`` does not cut feature space into polytopes that kdgraph can read.
+    TypeError : if ``parent`` does not cut feature space into polytopes that kdgraph can read, or not in the way that ``reading`` says.
     """
+    if _is_network(parent):
+        from kdgraph.geometry.activations import ActivationPartition  # imports torch, which forests do without
+
+        return ActivationPartition(parent, n_jobs, **reading)
     inner = getattr(parent, "estimator_", None)  # a meta-estimator that keeps what it fitted, on all features
     several, selected = hasattr(parent, "estimators_"), hasattr(parent, "get_support")
     if inner is None or several or selected:
-        raise TypeError(f"{type(parent).__name__} has no partition to read; pass a fitted forest or tree of scikit-learn")
-    return partition_of(inner, n_jobs=n_jobs)
+        what = "a fitted forest or tree of scikit-learn, or a network of torch"
+        raise TypeError(f"{type(parent).__name__} has no partition to read; pass {what}")
+    return partition_of(inner, n_jobs=n_jobs, **reading)
 
 
 @partition_of.register(BaseForest)
 @partition_of.register(BaseDecisionTree)
-def _(parent: BaseForest | BaseDecisionTree, *, n_jobs: int | None = None) -> Partition:
+def _(parent: BaseForest | BaseDecisionTree, *, n_jobs: int | None = None, **reading: Any) -> Partition:
+    if reading:
+        raise TypeError(f"{', '.join(reading)} say how a network is read, got {type(parent).__name__}")
     return ForestPartition(parent, n_jobs)
 
 
 @partition_of.register
-def _(parent: FrozenEstimator, *, n_jobs: int | None = None) -> Partition:
-    return partition_of(parent.estimator, n_jobs=n_jobs)
+def _(parent: FrozenEstimator, *, n_jobs: int | None = None, **reading: Any) -> Partition:
+    return partition_of(parent.estimator, n_jobs=n_jobs, **reading)
 
 
 @partition_of.register
-def _(parent: CalibratedClassifierCV, *, n_jobs: int | None = None) -> Partition:
-    return partition_of(parent.calibrated_classifiers_[0].estimator, n_jobs=n_jobs)
+def _(parent: CalibratedClassifierCV, *, n_jobs: int | None = None, **reading: Any) -> Partition:
+    return partition_of(parent.calibrated_classifiers_[0].estimator, n_jobs=n_jobs, **reading)
 
 
 @partition_of.register
-def _(parent: Pipeline, *, n_jobs: int | None = None) -> Partition:
-    return PipelinePartition(parent, n_jobs)
+def _(parent: Pipeline, *, n_jobs: int | None = None, **reading: Any) -> Partition:
+    return PipelinePartition(parent, n_jobs, **reading)
+
+
+def _is_network(parent: Any) -> bool:
+    """Whether ``parent`` is or keeps a torch module; who has one has imported torch."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(getattr(parent, "module_", parent), torch.nn.Module)
 
 
 class PipelinePartition:
     """The partition of a pipeline's last step, behind the transformations before it; Gaussians live in the transformed space."""
 
-    def __init__(self, pipeline: Pipeline, n_jobs: int | None = None):
+    def __init__(self, pipeline: Pipeline, n_jobs: int | None = None, **reading: Any):
         self._before = pipeline[:-1]
-        self._inner = partition_of(pipeline[-1], n_jobs=n_jobs)
+        self._inner = partition_of(pipeline[-1], n_jobs=n_jobs, **reading)
 
     def _transform(self, X: np.ndarray) -> np.ndarray:
         return self._before.transform(X) if len(self._before) else X
@@ -109,12 +141,16 @@ class PipelinePartition:
         """Geodesic similarity of codes of the last step."""
         return self._inner.similarity(a, b)
 
-    def vote(self, codes: np.ndarray) -> np.ndarray:
+    def paired_similarity(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """The same of codes side by side."""
+        return self._inner.paired_similarity(a, b)
+
+    def vote(self, place: Place) -> np.ndarray:
         """The last step's own probabilities."""
-        return self._inner.vote(codes)
+        return self._inner.vote(place)
 
     def index(
         self, codes: np.ndarray, class_weights: np.ndarray, *, rows: np.ndarray | None = None, n_anchors: int | None = None
-    ) -> LeafIndex:
+    ) -> PolytopeIndex:
         """Index of the last step."""
         return self._inner.index(codes, class_weights, rows=rows, n_anchors=n_anchors)

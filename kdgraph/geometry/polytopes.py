@@ -9,17 +9,17 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Polytopes:
-    """Which rows share a polytope (K(r, s) = 1, i.e. equal codes), numbered by first appearance.
+    """Which rows share a polytope (K(r, s) = 1, i.e. equal codes), numbered by first appearance; or which share one after merging.
 
     Attributes
     ----------
     of_row : Int[n], the polytope of each row.
-    first_row : Int[p], the first row of each polytope.
+    row : Int[p], the row that stands for each polytope: its first one, unless polytopes were merged.
     size : Int[p], rows in each polytope.
     """
 
     of_row: np.ndarray
-    first_row: np.ndarray
+    row: np.ndarray
     size: np.ndarray
 
     def __len__(self) -> int:
@@ -29,7 +29,7 @@ class Polytopes:
         """The polytopes of the first ``n`` rows alone; they keep their numbers."""
         of_row = self.of_row[:n]
         size = np.bincount(of_row)
-        return Polytopes(of_row, self.first_row[: len(size)], size)
+        return Polytopes(of_row, self.row[: len(size)], size)
 
     @property
     def singleton_share(self) -> float:
@@ -53,7 +53,7 @@ def polytopes_of(codes: np.ndarray) -> Polytopes:
     for t in range(codes.shape[1]):
         hashes += codes[:, t].astype(np.uint64) * multipliers[t]
     groups = _by_first_appearance(*np.unique(hashes, return_index=True, return_inverse=True)[1:])
-    leader = groups.first_row[groups.of_row]
+    leader = groups.row[groups.of_row]
     followers = np.flatnonzero(leader != np.arange(len(codes)))
     if not np.array_equal(take_rows(codes, followers), take_rows(codes, leader[followers])):  # a hash collision
         groups = _by_first_appearance(*np.unique(codes, axis=0, return_index=True, return_inverse=True)[1:])

@@ -20,7 +20,7 @@ from kdgraph.parameters import check_parameters
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of one role: X Float[n, d], y Int[n] (positions in ``classes_``), weight Float[n]."""
+    """Rows of one role: X Float[n, d] (images: Float[n, c, h, w]), y Int[n] (positions in ``classes_``), weight Float[n]."""
 
     X: np.ndarray
     y: np.ndarray
@@ -61,7 +61,7 @@ class PostHocClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     random_state: Any
 
     def fit(self, X, y, sample_weight=None, *, X_calibration=None, y_calibration=None):
-        """Fit the parent on X (Float[n, d]) and y, then what comes after it on the calibration rows.
+        """Fit the parent on X (Float[n, d], or images Float[n, c, h, w]) and y, then what comes after it on the calibration rows.
 
         Raises
         ------
@@ -72,7 +72,7 @@ class PostHocClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         parent = self._default_estimator()
         if not hasattr(parent, "predict_proba"):
             raise TypeError(f"{type(self).__name__} needs an estimator with predict_proba, got {type(parent).__name__}")
-        X, y = validate_data(self, X, y, dtype="numeric")
+        X, y = validate_data(self, X, y, dtype="numeric", allow_nd=_are_images(X))
         check_classification_targets(y)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         self.classes_ = self._classes_of(y, y[weight > 0])
@@ -98,7 +98,7 @@ class PostHocClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     def _checked(self, X) -> np.ndarray:
         check_is_fitted(self)
-        return validate_data(self, X, reset=False, dtype="numeric")
+        return validate_data(self, X, reset=False, dtype="numeric", allow_nd=_are_images(X))
 
     def _default_estimator(self) -> Any:
         if self.estimator is None:
@@ -120,7 +120,7 @@ class PostHocClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     def _given(self, X, y) -> Rows:
         if y is None:
             raise ValueError("X_calibration needs y_calibration")
-        X, y = validate_data(self, X, y, reset=False, dtype="numeric")
+        X, y = validate_data(self, X, y, reset=False, dtype="numeric", allow_nd=_are_images(X))
         unknown = np.setdiff1d(y, self.classes_)
         if len(unknown):
             raise ValueError(f"calibration labels {unknown.tolist()} are not among the training labels {self.classes_.tolist()}")
@@ -152,6 +152,11 @@ class PostHocClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         if "X_calibration" in inspect.signature(estimator.fit).parameters:
             more |= {"X_calibration": calibration.X, "y_calibration": self.classes_[calibration.y]}
         return seeded_clone(estimator, self.random_state).fit(train.X, self.classes_[train.y], **more)
+
+
+def _are_images(X: Any) -> bool:
+    """Whether X is Float[n, c, h, w]; everything else that is not a matrix is refused, as scikit-learn does."""
+    return getattr(X, "ndim", 2) == 4
 
 
 def seeded_clone(estimator: Any, random_state: Any) -> Any:

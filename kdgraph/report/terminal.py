@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
 
 from kdgraph.runner.watch import Watch
 
@@ -28,6 +29,14 @@ class Spinner(Watch):
     def stage(self, name: str) -> None:
         """Show it in place of the one before."""
         self.status.update(f"{self.title}  {name} …")
+
+    def progress(self, done: Any) -> None:
+        """Show the epoch, a bar, the loss and how long it may still take."""
+        filled = round(20 * done.epoch / done.of)
+        held_out = "" if done.validation_loss is None else f" · validation {done.validation_loss:.3f}"
+        left = f"at most {timedelta(seconds=round(done.seconds_left))} left"
+        bar = f"{'━' * filled}{'╌' * (20 - filled)}"
+        self.status.update(f"{self.title}  {done.stage} {bar} epoch {done.epoch}/{done.of}  loss {done.loss:.3f}{held_out}  {left}")
 
     def note(self, line: str) -> None:
         """Print it above the spinner, where it stays."""

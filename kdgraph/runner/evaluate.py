@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,12 @@ from kdgraph.runner.stages import stage_rng
 if TYPE_CHECKING:
     import pandas as pd
 
+BYTES_AT_A_TIME = 256_000_000
+"""Of the rows that are predicted in one call, unless one set is larger."""
+
+Known = dict[str, Any]
+"""Fields of :class:`Predictions` that are known of a set before it is predicted."""
+
 
 @dataclass(frozen=True)
 class Predictions:
@@ -27,6 +33,8 @@ class Predictions:
     ood : name of the set if it is out of distribution, and ``params`` which of its family, e.g. ``{"radius": 2.0}``.
     parent, calibrated : Float[n, K].
     y : Int[n] or None; truth : Float[n, K] or None.
+    id_values : values of the one parameter in ``params`` at which the family is in distribution.
+    example : UInt8[c, h, w] or None, the first image of an out-of-distribution set; values outside [0, 1] are cut off.
     """
 
     on: str
@@ -36,6 +44,13 @@ class Predictions:
     params: Mapping[str, float] = field(default_factory=dict)
     y: np.ndarray | None = None
     truth: np.ndarray | None = None
+    id_values: tuple[float, ...] = ()
+    example: np.ndarray | None = None
+
+    @property
+    def in_distribution(self) -> bool:
+        """Whether the set is where its family meets the training data."""
+        return len(self.params) == 1 and next(iter(self.params.values())) in self.id_values
 
 
 @dataclass(frozen=True)
@@ -70,18 +85,40 @@ class Evaluation:
 def evaluate(dataset: Node, ood: Node, metrics: Mapping[str, Any], splits: Splits, parent: Any, model: Any, *, seed: int) -> Evaluation:
     """Measure every metric wherever the config asks for it, of the parent and of the calibrated model.
 
-    All sets are predicted in one call: a forest pays for each of its trees at every call, 50 ms for 500 of them.
+    Sets are predicted together, as many as fit into :data:`BYTES_AT_A_TIME`: a forest pays for each of its trees at every call, 50 ms
+    for 500 of them. They are drawn when it is their turn, so that 40 sets of images never lie in memory at once.
     """
-    rows, known = zip(*_sets(dataset, ood, splits, bool(metrics.get("grid")), seed), strict=True)
-    ends = np.cumsum([len(X) for X in rows])[:-1]
-    by_model = (np.split(of.predict_proba(np.concatenate(rows)), ends) for of in (parent, model))
-    predictions = [Predictions(parent=a, calibrated=b, **given) for a, b, given in zip(*by_model, known, strict=True)]
+    predictions = []
+    for group in _groups(_sets(dataset, ood, splits, bool(metrics.get("grid")), seed), BYTES_AT_A_TIME):
+        predictions += _predicted(group, parent, model)
     source = str(dataset["name"])
     entries = [entry for found in predictions for entry in _entries(found, metrics.get(found.on) or {}, splits.prior, source)]
     return Evaluation(entries, predictions)
 
 
-def _sets(dataset: Node, ood: Node, splits: Splits, with_grid: bool, seed: int) -> Iterator[tuple[np.ndarray, dict[str, Any]]]:
+def _predicted(group: list[tuple[np.ndarray, Known]], parent: Any, model: Any) -> list[Predictions]:
+    """What both models say of the sets of one group, which is emptied; no row's prediction depends on the rows beside it."""
+    each, known = [X for X, _ in group], [given for _, given in group]
+    ends = np.cumsum([len(X) for X in each])[:-1]
+    rows = np.concatenate(each) if len(each) > 1 else each[0]
+    group.clear()  # with ``each``, the last to hold the sets beside ``rows``: 190 MB less with images
+    del each
+    by_model = (np.split(of.predict_proba(rows), ends) for of in (parent, model))
+    return [Predictions(parent=a, calibrated=b, **given) for a, b, given in zip(*by_model, known, strict=True)]
+
+
+def _groups(sets: Iterable[tuple[np.ndarray, Known]], at_most: int) -> Iterator[list[tuple[np.ndarray, Known]]]:
+    """Consecutive sets whose rows together have ``at_most`` bytes, or one larger set; one more is drawn before a group is given."""
+    group: list[tuple[np.ndarray, Known]] = []
+    for X, known in sets:
+        if group and sum(other.nbytes for other, _ in group) + X.nbytes > at_most:
+            yield group
+            group = []
+        group.append((X, known))
+    yield group
+
+
+def _sets(dataset: Node, ood: Node, splits: Splits, with_grid: bool, seed: int) -> Iterator[tuple[np.ndarray, Known]]:
     """Rows to predict, in scaled features, and what is known about them."""
     test: Dataset = splits.test
     yield test.X, {"on": "test", "y": test.y, "truth": None if test.posterior is None else test.posterior(test.X)}
@@ -93,11 +130,14 @@ def _sets(dataset: Node, ood: Node, splits: Splits, with_grid: bool, seed: int) 
         yield splits.scaling.apply(grid), {"on": "grid", "truth": source.posterior_on_paper_grid(grid)}
     sampler = build(ood)
     for drawn in sampler.sets(splits.train, stage_rng(seed, "ood")) if sampler else []:
-        yield drawn.X, {"on": "ood", "ood": drawn.name, "params": drawn.params}
+        example = np.rint(255 * drawn.X[0].clip(0, 1)).astype(np.uint8) if drawn.X.ndim == 4 else None
+        yield drawn.X, {"on": "ood", "ood": drawn.name, "params": drawn.params, "id_values": drawn.id_values, "example": example}
 
 
 def _entries(found: Predictions, wanted: Mapping[str, Any], prior: np.ndarray, source: str) -> Iterator[dict[str, Any]]:
     where = {"on": found.on, "ood": found.ood, "params": dict(found.params)}
+    if found.in_distribution:
+        where["in_distribution"] = True
     for metric, options in wanted.items():
         for of, proba in (("parent", found.parent), ("calibrated", found.calibrated)):
             inputs = {"y": found.y, "proba": proba, "prior": prior, "truth": found.truth}

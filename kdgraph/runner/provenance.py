@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba", "pandas", "matplotlib", "hydra-core")
+LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba", "torch", "pandas", "matplotlib", "hydra-core")
 
 
 def versions() -> dict[str, str]:

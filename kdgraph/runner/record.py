@@ -1,10 +1,11 @@
 """``result.json``: the record of a run, the interface of everything that comes after it.
 
-Keys: ``schema``, ``run_id``, ``dataset`` {name, fingerprint, n_train, n_calibration, n_test, n_features, classes, prior}, ``parent``,
-``calibrator``, ``gate``, ``method`` (names), ``seed``, ``config`` (the science part, resolved), ``metrics`` (list of {metric, value,
-of: "parent" | "calibrated", on: "test" | "grid" | "ood", ood, params, n, stderr}), ``learnt`` (by calibrator and gate), ``files``
-{predictions, figures}, ``seconds`` and ``peak_memory_mb`` by stage (of when the stage was done), ``from_store`` (stages that this run
-found done), ``versions``, ``git`` {commit, dirty} or null, ``host``. NaN and infinity are null.
+Keys: ``schema``, ``run_id``, ``dataset`` {name, fingerprint, n_train, n_calibration, n_test, n_features, shape (of a row), classes,
+prior}, ``parent``, ``calibrator``, ``gate``, ``method`` (names), ``seed``, ``config`` (the science part, resolved), ``metrics`` (list of
+{metric, value, of: "parent" | "calibrated", on: "test" | "grid" | "ood", ood, params, n, stderr}, and in_distribution: true where a family
+of out-of-distribution sets meets the training data), ``learnt`` (by calibrator and gate), ``files`` {predictions, figures}, ``seconds``
+and ``peak_memory_mb`` by stage (of when the stage was done), ``from_store`` (stages that this run found done), ``versions``, ``git``
+{commit, dirty} or null, ``host``. NaN and infinity are null.
 """
 
 from __future__ import annotations
@@ -56,7 +57,8 @@ def _dataset(config: RunConfig, splits: Splits) -> dict[str, Any]:
         "n_train": len(splits.train.y),
         "n_calibration": len(splits.calibration.y),
         "n_test": len(splits.test.y),
-        "n_features": splits.train.X.shape[1],
+        "n_features": math.prod(splits.train.X.shape[1:]),
+        "shape": splits.train.X.shape[1:],
         "classes": splits.train.classes.tolist(),
         "prior": splits.prior.tolist(),
     }

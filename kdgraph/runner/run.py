@@ -52,7 +52,8 @@ def _do(config: RunConfig, folder: Path, watch: Watch) -> dict[str, Any]:
     keys = stage_keys(config, splits)
 
     watch.stage("fit")
-    fitted = store.get_or_make("fit", keys["fit"], lambda: stages.fit(config.parent, splits.train, seed=seed, n_jobs=n_jobs))
+    training = {"report": watch.progress, "checkpoint": store.path("fit", keys["fit"]).with_suffix(".training")}
+    fitted = store.get_or_make("fit", keys["fit"], lambda: stages.fit(config.parent, splits.train, seed=seed, n_jobs=n_jobs, **training))
     parent = fitted.value
 
     watch.stage("calibrate")

@@ -1,9 +1,12 @@
-"""The four stages as pure functions: config nodes, arrays and a seed in; values out. Nothing here reads or writes a file."""
+"""The four stages as pure functions: config nodes, arrays and a seed in; values out. Nothing here reads or writes a file, but a parent that
+trains for long may keep its state in one."""
 
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -46,18 +49,22 @@ def split(dataset: Node, seed: int) -> Splits:
     return make_splits(build(dataset), **options, rng=stage_rng(seed, "split"))
 
 
-def fit(parent: Node, train: Dataset, *, seed: int, n_jobs: int) -> Any:
+def fit(parent: Node, train: Dataset, *, seed: int, n_jobs: int, report: Callable[[Any], None] | None = None, checkpoint: Path | None = None) -> Any:
     """The parent, fitted on the training rows.
+
+    A parent that trains for long tells ``report`` how far it is, and keeps its state in the file ``checkpoint``, from which it goes on.
 
     It predicts on one core from here on: with threads, a random forest adds its trees' votes in the order in which they finish, and the
     last bit of a probability changes from call to call.
     """
-    estimator = build(parent, random_state=_an_int(stage_rng(seed, "fit")), n_jobs=n_jobs)
+    alive = {"report": report, "checkpoint": checkpoint}
+    estimator = build(parent, random_state=_an_int(stage_rng(seed, "fit")), n_jobs=n_jobs, **alive)
     if not hasattr(estimator, "predict_proba"):
         raise ConfigError(f"parent {parent['name']} ({parent['_target_']}) predicts no probabilities; choose one with predict_proba")
     estimator.fit(train.X, train.y)
-    single = {name: 1 for name in estimator.get_params() if name.split("__")[-1] == "n_jobs"}
-    return estimator.set_params(**single) if single else estimator
+    names = estimator.get_params()
+    afterwards = {name: 1 for name in names if name.split("__")[-1] == "n_jobs"} | {name: None for name in alive if name in names}
+    return estimator.set_params(**afterwards) if afterwards else estimator
 
 
 def calibrate(calibrator: Node, gate: Node, parent: Any, splits: Splits, *, seed: int, n_jobs: int) -> Calibrated:

@@ -21,7 +21,7 @@ from kdgraph.runner.cost import Cost, measured
 from kdgraph.runner.files import write_atomically
 from kdgraph.runner.watch import Watch
 
-CODE_SCHEMA = {"fit": 1, "calibrate": 1, "evaluate": 1}
+CODE_SCHEMA = {"fit": 1, "calibrate": 2, "evaluate": 2}
 """Version of what each stage does; raise it with a change that alters its values, and old entries are no longer found."""
 
 _MAGIC = b"kdgraph store 1\n"
@@ -42,7 +42,7 @@ def stage_key(stage: str, data: str, config: Mapping[str, Any], seed: int) -> st
 
     Pickles of fitted models belong to the library that wrote them, so its version is part of the key too.
     """
-    libraries = {name: version(name) for name in ("numpy", "scikit-learn")}
+    libraries = {name: version(name) for name in ("numpy", "scikit-learn", "torch")}
     parts = [stage, CODE_SCHEMA[stage], data, config, seed, libraries]
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 
 class Watch:
@@ -17,3 +18,6 @@ class Watch:
     def note(self, line: str) -> None:
         """Something out of the ordinary was met and dealt with."""
         print(f"kdg: {line}", file=sys.stderr, flush=True)
+
+    def progress(self, done: Any) -> None:
+        """A training has done an epoch; ``done`` is a :class:`kdgraph.parents.networks.progress.Progress`."""

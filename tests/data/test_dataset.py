@@ -35,3 +35,54 @@ def test_rows_keep_everything_else():
 def test_data_that_cannot_be_used(X, y, message):
     with pytest.raises(DataError, match=f"^{message}$"):
         Dataset.from_labels("toy", np.array(X), np.array(y))
+
+
+def images(n: int = 4) -> np.ndarray:
+    return np.random.default_rng(0).random((n, 3, 5, 6), dtype=np.float32)
+
+
+def test_images_are_kept_as_they_are():
+    X = images()
+    data = Dataset.from_labels("toy", X, np.array([0, 1, 0, 1]))
+    assert data.X is X
+    assert data.are_images
+    assert data.feature_names == ()
+    some = data.rows(np.array([2, 0]))
+    np.testing.assert_array_equal(some.X, X[[2, 0]])
+    assert some.X.dtype == np.float32
+    assert not Dataset.from_labels("toy", np.zeros((2, 3)), np.array([0, 1])).are_images
+
+
+def test_images_of_any_type_become_float32():
+    data = Dataset.from_labels("toy", np.ones((2, 1, 3, 3), dtype=np.uint8), np.array([0, 1]))
+    assert data.X.dtype == np.float32
+
+
+def test_the_fingerprint_follows_pixels_and_shape():
+    y = np.array([0, 1, 0, 1])
+    changed = images()
+    changed[3, 2, 4, 5] += 1e-6
+    sideways = images().reshape(4, 3, 6, 5)
+    found = [Dataset.from_labels("toy", X, y).fingerprint for X in (images(), changed, sideways, images())]
+    assert len(set(found)) == 3
+    assert found[0] == found[3]
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (np.nan, r"toy: pixel \(1, 2, 3\) has nan in row 1 \(1 such cells\); impute or drop them before the run"),
+        (np.inf, r"toy: pixel \(1, 2, 3\) has inf in row 1 \(1 such cells\); impute or drop them before the run"),
+        (255, r"toy: images must lie in \[0, 1\], got [\d.e-]+ to 255; divide by the largest intensity"),
+    ],
+)
+def test_images_that_cannot_be_used(value, message):
+    X = images()
+    X[1, 1, 2, 3] = value
+    with pytest.raises(DataError, match=f"^{message}$"):
+        Dataset.from_labels("toy", X, np.array([0, 1, 0, 1]))
+
+
+def test_rows_are_vectors_or_images():
+    with pytest.raises(DataError, match=r"^toy: X must have one row for each of 2 labels, got shape \(2, 5, 5\)$"):
+        Dataset("toy", np.zeros((2, 5, 5)), np.array([0, 1]), np.arange(2), ())

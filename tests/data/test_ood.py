@@ -5,7 +5,8 @@ import pytest
 from scipy.stats import chisquare, kstest, uniform
 
 from kdgraph.data import Dataset
-from kdgraph.data.ood import Annulus, Box, GaussianNoise, Sphere, directions
+from kdgraph.data.ood import Annulus, Box, GaussianNoise, Sphere, directions, largest_norm
+from kdgraph.data.scaling import Scaling
 from kdgraph.errors import ParameterError
 
 
@@ -118,3 +119,48 @@ def test_the_seed_decides_the_rows(ood):
 def test_parameters_out_of_range(build, message):
     with pytest.raises(ParameterError, match=f"^{message}$"):
         build()
+
+
+def images(n: int = 300) -> Dataset:
+    X = np.random.default_rng(9).random((n, 2, 3, 4), dtype=np.float32) ** 2
+    return Dataset.from_labels("toy", X, np.arange(n) % 2)
+
+
+@pytest.mark.parametrize("unit", ["feature", "max_norm"])
+@pytest.mark.parametrize("data", [train(3), images()], ids=["vectors", "images"])
+def test_a_radius_is_in_features_or_in_norms_of_the_training_rows(data, unit):
+    """Relative error of float32 pixels 6e-8 each, which average out in the norm."""
+    largest = max(np.linalg.norm(row.ravel().astype(np.float64)) for row in data.X) if unit == "max_norm" else 1.0
+    found = list(Sphere(radii=[0.5, 2], n=50, unit=unit).sets(data, rng()))
+    assert [ood.params for ood in found] == [{"radius": 0.5}, {"radius": 2.0}]
+    for ood in found:
+        norms = np.linalg.norm(ood.X.reshape(50, -1).astype(np.float64), axis=1)
+        np.testing.assert_allclose(norms, ood.params["radius"] * largest, rtol=1e-7)
+
+
+def test_units_are_the_same_after_max_norm_scaling():
+    data = train(3)
+    scaled = Dataset("toy", Scaling.fit(data.X, "max_norm").apply(data.X), data.y, data.classes, data.feature_names)
+    a, b = (np.concatenate([s.X for s in Sphere(unit=unit).sets(scaled, rng())]) for unit in ("feature", "max_norm"))
+    np.testing.assert_allclose(a, b, rtol=1e-14)
+
+
+def test_the_largest_norm_does_not_depend_on_the_blocks():
+    X = train(5).X
+    assert largest_norm(X, 7) == largest_norm(X, 1000) == np.linalg.norm(X, axis=1).max()
+
+
+@pytest.mark.parametrize("ood", [Sphere(), Annulus(), Box(), GaussianNoise(), GaussianNoise(like="train")], ids=lambda o: type(o).__name__)
+def test_rows_are_like_the_training_rows(ood):
+    data = images()
+    flat = Dataset.from_labels("toy", data.X.reshape(len(data.X), -1), data.y)
+    for of_images, of_vectors in zip(ood.sets(data, rng()), ood.sets(flat, rng()), strict=True):
+        assert of_images.X.shape == (1000, 2, 3, 4)
+        assert of_images.X.dtype == np.float32
+        assert of_vectors.X.dtype == np.float64
+        np.testing.assert_array_equal(of_images.X.reshape(1000, -1), of_vectors.X.astype(np.float32))
+
+
+def test_spheres_are_drawn_when_they_are_asked_for():
+    found = Sphere(n=10**9, radii=[1]).sets(train(2), rng())
+    assert iter(found) is found

@@ -8,6 +8,7 @@ from hypothesis.extra.numpy import array_shapes, arrays
 from sklearn.preprocessing import MinMaxScaler
 
 from kdgraph.data.scaling import Scaling
+from kdgraph.errors import ParameterError
 
 tables = arrays(np.float64, array_shapes(min_dims=2, max_dims=2, max_side=6), elements=st.floats(-1e6, 1e6))
 
@@ -40,3 +41,22 @@ def test_none_changes_no_bit():
     X = np.random.default_rng(0).normal(size=(30, 4))
     np.testing.assert_array_equal(Scaling.fit(X, "none").apply(X), X)
     np.testing.assert_array_equal(Scaling().undo(X), X)
+
+
+def test_none_neither_copies_nor_converts():
+    X = np.zeros((2, 3, 4, 4), dtype=np.float32)
+    scaling = Scaling.fit(X, "none")
+    assert scaling.apply(X) is X
+    assert scaling.undo(X) is X
+
+
+def test_a_range_of_one_feature_from_0_to_1_is_the_identity_too():
+    X = np.array([[0.0], [1.0], [0.25]])
+    np.testing.assert_array_equal(Scaling.fit(X, "min_max").apply(X), X)
+
+
+@pytest.mark.parametrize("scale", ["min_max", "max_norm"])
+def test_images_are_not_scaled(scale):
+    message = f"^scale must be none for images, which are in \\[0, 1\\] already, got '{scale}'; it is for vectors$"
+    with pytest.raises(ParameterError, match=message):
+        Scaling.fit(np.zeros((2, 3, 4, 4), dtype=np.float32), scale)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from kdgraph.data import Dataset, make_splits
-from kdgraph.data.simulations import Circle, Polynomial, Spiral, Trunk
+from kdgraph.data.simulations import Circle, Polynomial, Shapes, Spiral, Trunk
 from kdgraph.data.tables import SklearnTable
 from kdgraph.errors import DataError, ParameterError
 
@@ -158,7 +158,7 @@ def test_a_simulated_class_may_be_missing_too():
 
 
 def test_what_is_no_source_is_refused():
-    message = "dict is no source of data; a table needs name and load, a simulation name, classes, feature_names, sample and posterior"
+    message = "dict is no source of data; a table needs name and load, a simulation name, classes, feature_names and sample"
     with pytest.raises(DataError, match=f"^{message}$"):
         make_splits({}, rng=rng())
 
@@ -166,3 +166,20 @@ def test_what_is_no_source_is_refused():
 def test_an_unknown_scale_is_refused_before_any_row_is_drawn():
     with pytest.raises(ParameterError, match=r"^scale must be one of none, min_max, max_norm, got 'unit'$"):
         make_splits(Spiral(), scale="unit", rng=rng())
+
+
+def test_a_simulation_without_a_truth_gives_images_and_no_posterior():
+    splits = make_splits(Shapes(size=60), n_train=10, n_calibration=8, n_test=6, rng=rng())
+    assert splits.train.X.shape == (10, 3, 60, 60)
+    assert splits.test.X.dtype == np.float32
+    assert splits.train.posterior is splits.test.posterior is None
+    assert splits.prior.tolist() == [0.5, 0.5]
+    assert splits.fingerprint == make_splits(Shapes(size=60), n_train=10, n_calibration=8, n_test=6, rng=rng()).fingerprint
+
+
+def test_a_table_of_images_is_divided_like_any_other():
+    X = np.broadcast_to(np.arange(40, dtype=np.float32)[:, None, None, None] / 40, (40, 1, 2, 2))
+    splits = make_splits(InMemory(Dataset.from_labels("toy", X, np.arange(40) % 2)), n_test=0.25, rng=rng())
+    roles = (splits.train, splits.calibration, splits.test)
+    assert sorted(np.concatenate([role.X[:, 0, 0, 0] for role in roles]).tolist()) == X[:, 0, 0, 0].tolist()
+    assert {role.X.dtype for role in roles} == {np.dtype(np.float32)}

@@ -141,8 +141,8 @@ def test_class_weights_of_the_parent_keep_working(three):
     X, y = three
     balanced = forest(class_weight="balanced", min_samples_leaf=5)
     kdf = KernelDensityForest(balanced, vote_share=1.0, random_state=0).fit(X, y)
-    codes = kdf.graph_.partition.encode(X)
-    np.testing.assert_array_equal(kdf.graph_.partition.vote(codes), kdf.estimator_.predict_proba(X))
+    place = kdf.graph_.partition.place(X)
+    np.testing.assert_array_equal(kdf.graph_.partition.vote(place), kdf.estimator_.predict_proba(X))
     weight = 1 / (1 + np.exp(kdf.log_floor_ - kdf.graph_.log_density(X)))[:, None]
     np.testing.assert_allclose(kdf.predict_proba(X), weight * kdf.estimator_.predict_proba(X) + (1 - weight) * kdf.prior_, atol=1e-12)
 
@@ -304,7 +304,7 @@ def test_values_out_of_range(data, options, message):
 @pytest.mark.parametrize(
     ("estimator", "kind", "message"),
     [
-        (LogisticRegression(), TypeError, "LogisticRegression has no partition to read; pass a fitted forest or tree of scikit-learn"),
+        (LogisticRegression(), TypeError, "LogisticRegression has no partition to read; pass a fitted forest or tree of scikit-learn, or a network of torch"),
         (RandomForestRegressor(5), TypeError, "KernelDensityForest needs an estimator with predict_proba, got RandomForestRegressor"),
     ],
 )

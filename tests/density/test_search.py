@@ -56,7 +56,8 @@ def test_each_held_out_row_is_judged_without_its_own_mass(problem, rows, monkeyp
     held_out, seen = getattr(problem, rows), []
     monkeypatch.setattr(search, "_scores", lambda masses, *rest: seen.append(masses) or np.zeros((len(EXPONENTS), 1, 1)))
     graph, place = lent_graph(problem, held_out)
-    search_query(graph, place, held_out, problem.prior, own_mass=True, exponents=EXPONENTS, pseudo_count=1.0, vote_share=0.0)
+    own = graph.own_similarity(slice(len(problem.train), None))
+    search_query(graph, place, held_out, problem.prior, own=own, exponents=EXPONENTS, pseudo_count=1.0, vote_share=0.0)
     for j, exponent in enumerate(EXPONENTS):
         np.testing.assert_allclose(seen[0][:, :, j], leave_one_out(problem, held_out, exponent), atol=1e-12)  # masses up to 200
 
@@ -77,7 +78,7 @@ def test_the_best_of_all_candidates_is_taken(problem, criterion):
                 score = -np.log(own) @ held_out.weight if criterion == "nll" else len(held_out) * ece(held_out.y, proba)
                 if score < lowest - 1e-9:
                     best, lowest = (exponent, a, v), score
-    found, log_density = search_query(graph, place, held_out, problem.prior, own_mass=True, exponents=EXPONENTS, criterion=criterion)
+    found, log_density = search_query(graph, place, held_out, problem.prior, own=np.ones(len(problem.held_out)), exponents=EXPONENTS, criterion=criterion)
     assert (found.exponent, found.pseudo_count, found.vote_share) == best
     assert np.array_equal(log_density, graph.log_density(held_out.X))
 
@@ -85,9 +86,9 @@ def test_the_best_of_all_candidates_is_taken(problem, criterion):
 @pytest.mark.parametrize("chunk", [1, 13])
 def test_the_chunk_of_rows_that_is_kept_at_once_changes_nothing(problem, monkeypatch, chunk):
     graph, place = lent_graph(problem, problem.held_out)
-    expected = search_query(graph, place, problem.held_out, problem.prior, own_mass=True, exponents=EXPONENTS)
+    expected = search_query(graph, place, problem.held_out, problem.prior, own=np.ones(len(problem.held_out)), exponents=EXPONENTS)
     monkeypatch.setattr(search, "_CHUNK", chunk)
-    found = search_query(graph, place, problem.held_out, problem.prior, own_mass=True, exponents=EXPONENTS)
+    found = search_query(graph, place, problem.held_out, problem.prior, own=np.ones(len(problem.held_out)), exponents=EXPONENTS)
     assert (found[0].exponent, found[0].pseudo_count, found[0].vote_share) == (
         expected[0].exponent,
         expected[0].pseudo_count,
@@ -99,7 +100,7 @@ def test_the_chunk_of_rows_that_is_kept_at_once_changes_nothing(problem, monkeyp
 def test_given_values_are_not_searched(problem):
     graph, place = lent_graph(problem, problem.held_out)
     found, _ = search_query(
-        graph, place, problem.held_out, problem.prior, own_mass=True, exponents=np.array([2.5]), pseudo_count=0.7, vote_share=0.3
+        graph, place, problem.held_out, problem.prior, own=np.ones(len(problem.held_out)), exponents=np.array([2.5]), pseudo_count=0.7, vote_share=0.3
     )
     assert (found.exponent, found.pseudo_count, found.vote_share) == (2.5, 0.7, 0.3)
 

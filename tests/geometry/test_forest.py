@@ -46,7 +46,7 @@ def test_codes_are_the_leaves_that_scikit_learn_gives(fitted, queries, n_jobs):
 
 def test_votes_are_the_forests_own_probabilities_to_the_last_bit(fitted, queries):
     partition = ForestPartition(fitted)
-    assert np.array_equal(partition.vote(partition.encode(queries)), fitted.predict_proba(queries))
+    assert np.array_equal(partition.vote(partition.place(queries)), fitted.predict_proba(queries))
 
 
 def test_a_threshold_counts_as_in_the_forest(fitted, blobs):
@@ -108,7 +108,7 @@ def test_a_pipeline_is_read_behind_its_transformations(blobs, queries):
     assert np.array_equal(partition.encode(queries), place.codes)
     assert np.array_equal(place.points, scaled)
     assert np.array_equal(partition.embed(queries), scaled)
-    assert np.array_equal(partition.vote(place.codes), pipeline.predict_proba(queries))
+    assert np.array_equal(partition.vote(place), pipeline.predict_proba(queries))
     assert np.array_equal(partition.similarity(place.codes[:3], place.codes[:3]).diagonal(), np.ones(3))
     assert partition.index(place.codes[:1], np.ones((1, 2))).masses(place.codes[:1], np.array([1.0]))[1].tolist() == [0]
 
@@ -127,7 +127,7 @@ def test_what_has_no_partition_is_refused(parent, spiral):
     name = type(parent).__name__
     with pytest.raises(TypeError) as caught:
         partition_of(parent.fit(*spiral))
-    assert str(caught.value) == f"{name} has no partition to read; pass a fitted forest or tree of scikit-learn"
+    assert str(caught.value) == f"{name} has no partition to read; pass a fitted forest or tree of scikit-learn, or a network of torch"
 
 
 @pytest.mark.parametrize("parent", [RandomForestClassifier(), DecisionTreeClassifier()])

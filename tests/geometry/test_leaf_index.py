@@ -30,7 +30,7 @@ def problem(forest, X, y):
     groups = polytopes_of(codes)
     weight = np.random.default_rng(3).uniform(0.1, 3, 400)
     labels = np.eye(y.max() + 1)[y[:400]] * weight[:, None]
-    codes, class_weights = codes[groups.first_row], groups.sum(labels)
+    codes, class_weights = codes[groups.row], groups.sum(labels)
     queries = partition.encode(np.vstack([X[400:], 50 * X[:50], X[:40]]))
     return partition.index(codes, class_weights), codes, class_weights, queries
 

@@ -15,7 +15,7 @@ CODES = arrays(np.int32, array_shapes(min_dims=2, max_dims=2, min_side=1, max_si
 def geodesic_distance(codes, leaf_starts):
     """Float[n, n], by the index: with one class for each polytope its masses at exponent 1 are the similarities."""
     groups = polytopes_of(codes)
-    index = LeafIndex(codes[groups.first_row], np.eye(len(groups)), leaf_starts)
+    index = LeafIndex(codes[groups.row], np.eye(len(groups)), leaf_starts)
     return 1 - index.masses(codes, np.array([1.0]))[0][:, groups.of_row, 0]
 
 

@@ -22,7 +22,7 @@ def assert_groups(found, codes):
     number = {row: r for r, row in enumerate(seen)}
     rows = list(map(tuple, codes.tolist()))
     assert found.of_row.tolist() == [number[row] for row in rows]
-    assert found.first_row.tolist() == [rows.index(row) for row in seen]
+    assert found.row.tolist() == [rows.index(row) for row in seen]
     assert found.size.tolist() == [rows.count(row) for row in seen]
 
 
@@ -46,7 +46,7 @@ def test_codes_of_a_forest(spiral, spiral_forest):
     found = polytopes_of(codes)
     _, inverse, size = np.unique(codes, axis=0, return_inverse=True, return_counts=True)
     assert len(found) == len(size)
-    assert np.array_equal(codes[found.first_row][found.of_row], codes)
+    assert np.array_equal(codes[found.row][found.of_row], codes)
     assert np.array_equal(found.size[found.of_row], size[inverse.ravel()])
 
 

@@ -1,6 +1,7 @@
-"""The six two-class simulations of Dey et al., "Deep discriminative to kernel density graph", appendix C, each with its exact P(y|x).
+"""The simulations of Dey et al., "Deep discriminative to kernel density graph": images of shapes, and the six of appendix C.
 
-Each class's density is known in closed form or as one smooth integral, so a classifier can be compared with the truth at every point.
+In those of appendix C each class's density is known in closed form or as one smooth integral, so a classifier can be compared with the
+truth at every point.
 Defaults are what the paper's figures were made with; where its text says otherwise, the text's variant is an option.
 """
 
@@ -10,7 +11,8 @@ from kdgraph.data.simulations.circle import Circle
 from kdgraph.data.simulations.curves import Polynomial, Sinewave
 from kdgraph.data.simulations.gaussian_xor import GaussianXor
 from kdgraph.data.simulations.plane import PlaneSimulation, paper_grid
+from kdgraph.data.simulations.shapes import Shapes
 from kdgraph.data.simulations.spiral import Spiral
 from kdgraph.data.simulations.trunk import Trunk
 
-__all__ = ["Circle", "GaussianXor", "PlaneSimulation", "Polynomial", "Sinewave", "Spiral", "Trunk", "paper_grid"]
+__all__ = ["Circle", "GaussianXor", "PlaneSimulation", "Polynomial", "Shapes", "Sinewave", "Spiral", "Trunk", "paper_grid"]

@@ -1,0 +1,65 @@
+"""The kernel density network."""
+
+# No `from __future__ import annotations`: see kdgraph/density/classifier.py.
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from kdgraph.density.classifier import KernelDensityClassifier
+from kdgraph.density.published import NETWORK, Published
+from kdgraph.geometry import Partition, partition_of
+
+
+@dataclass(eq=False, repr=False)
+class KernelDensityNetwork(KernelDensityClassifier):
+    """A ReLU network whose probabilities are calibrated inside the training distribution and fall back to the class prior far outside it.
+
+    Everything is as in :class:`~kdgraph.density.KernelDensityForest`, with the network's partition in place of the forest's: a polytope is
+    the set of points that switch the same units on, and K is the share of activation paths on which two points agree (Eq. 16).
+
+    Parameters
+    ----------
+    estimator : a network of :mod:`kdgraph.parents.networks`, or anything with ``predict_proba`` and a torch module as ``module_``; None for
+        four layers of 1,000 units (Table 3). Cloned and fitted; ``FrozenEstimator(fitted)`` is used as it is.
+    variant, k, pseudo_count, vote_share, criterion, floor, alpha, min_weight, distance, lend_calibration, max_polytopes, calibration_size,
+    n_jobs, random_state : as in :class:`~kdgraph.density.KernelDensityForest`; of "reference" and "figure1", what was published for
+        networks.
+    output_bits : whether the output's bits, p > 1/K, count as one more layer.
+    layers : the ReLU-like layers whose units are read: "head", those of the dense layers at the network's end (the one before them if
+        they have none), or "all".
+    embedding : the space of the Gaussians: "head", what enters these dense layers (of a network that is dense throughout: the features),
+        "last", what enters the last of them, or "input", the network's input.
+
+    Attributes
+    ----------
+    estimator_, classes_, prior_, graph_, posterior_, log_floor_ : as in :class:`~kdgraph.density.KernelDensityForest`.
+
+    References
+    ----------
+    Dey et al., Deep discriminative to kernel density graph for in- and out-of-distribution calibrated inference, Sections 4.4 and 5.2.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from kdgraph.parents.networks import MultilayerPerceptron
+    >>> X, y = make_moons(400, noise=0.2, random_state=0)
+    >>> kdn = KernelDensityNetwork(MultilayerPerceptron(hidden=(20, 20), max_epochs=20), random_state=0).fit(X, y)
+    >>> kdn.predict_proba([[0.5, 1.0], [50.0, 50.0]]).round(2)[1]
+    array([0.5, 0.5])
+    """
+
+    output_bits: bool = True
+    layers: Literal["head", "all"] = "head"
+    embedding: Literal["head", "last", "input"] = "head"
+
+    published: ClassVar[Published] = NETWORK
+
+    def _default_estimator(self) -> Any:
+        if self.estimator is not None:
+            return self.estimator
+        from kdgraph.parents.networks import MultilayerPerceptron
+
+        return MultilayerPerceptron(n_jobs=self.n_jobs)
+
+    def _partition(self) -> Partition:
+        reading = {name: getattr(self, name) for name in ("output_bits", "layers", "embedding")}
+        return partition_of(self.estimator_, n_jobs=self.n_jobs, **reading)

@@ -1,0 +1,62 @@
+"""A row of example images."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from kdgraph.figures.style import FULL_WIDTH, add_axes, fitted, new_figure, styled
+
+_EDGE, _GAP, _LINE = 0.06, 0.08, 0.135  # inches
+_LARGEST = 1.25  # inches
+_TITLE_SIZE = 7.5  # points
+
+
+def image_row(images: Sequence[np.ndarray], titles: Sequence[str]) -> Figure:
+    """Images side by side under their titles, pixel by pixel, on one scale from black to white.
+
+    Parameters
+    ----------
+    images : Float[c, h, w] in [0, 1] or UInt8[c, h, w], channel first, 1 (grey) or 3 (red, green, blue) channels.
+    titles : one for each; a line break makes a second line.
+
+    Returns
+    -------
+    Figure
+        As wide as the page with 5 or more images, less with fewer; the more images, the smaller.
+
+    Raises
+    ------
+    ValueError
+        No image, another number of titles, a shape that is no image, intensities outside [0, 1].
+    """
+    _check(images, titles)
+    n = len(images)
+    side = min(_LARGEST, (FULL_WIDTH - 2 * _EDGE - (n - 1) * _GAP) / n)
+    height = max(side * image.shape[1] / image.shape[2] for image in images)
+    above = 0.06 + _LINE * max(title.count("\n") + 1 for title in titles)
+    with styled():
+        figure = new_figure(2 * _EDGE + n * side + (n - 1) * _GAP, _EDGE + height + above)
+        for i, (image, title) in enumerate(zip(images, titles, strict=True)):
+            axes = add_axes(figure, _EDGE + i * (side + _GAP), _EDGE, side, height)
+            shown = image.transpose(1, 2, 0) if len(image) == 3 else image[0]
+            axes.imshow(shown, cmap="gray", vmin=0, vmax=255 if image.dtype == np.uint8 else 1, origin="upper", interpolation="none")
+            axes.set(xticks=[], yticks=[])
+            axes.spines[:].set_visible(False)
+            axes.set_title(
+                "\n".join(fitted(figure, line, _TITLE_SIZE, side) for line in title.split("\n")), fontsize=_TITLE_SIZE, linespacing=1.1
+            )
+    return figure
+
+
+def _check(images: Sequence[np.ndarray], titles: Sequence[str]) -> None:
+    if len(images) == 0 or len(images) != len(titles):
+        raise ValueError(f"image_row needs at least one image and a title for each, got {len(images)} images and {len(titles)} titles")
+    for image, title in zip(images, titles, strict=True):
+        if np.ndim(image) != 3 or len(image) not in (1, 3):
+            raise ValueError(f"the image {title!r} must have shape (1 or 3 channels, height, width), got {np.shape(image)}")
+        low, high = np.min(image), np.max(image)
+        if image.dtype != np.uint8 and not (low >= 0 and high <= 1):  # NaN fails this too
+            raise ValueError(f"the image {title!r} must lie in [0, 1], got {low:g} to {high:g}")

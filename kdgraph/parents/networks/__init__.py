@@ -1,0 +1,21 @@
+"""Networks of torch as classifiers of scikit-learn. Importing this package imports torch."""
+
+from kdgraph.parents.networks.classifier import NetworkClassifier
+from kdgraph.parents.networks.contrastive import SupervisedContrastiveLoss
+from kdgraph.parents.networks.convolutional import ConvolutionalNetwork
+from kdgraph.parents.networks.encoder import EncoderNetwork
+from kdgraph.parents.networks.mlp import MultilayerPerceptron
+from kdgraph.parents.networks.module import ModuleClassifier
+from kdgraph.parents.networks.progress import Progress
+from kdgraph.parents.networks.residual import ResidualNetwork
+
+__all__ = [
+    "ConvolutionalNetwork",
+    "EncoderNetwork",
+    "ModuleClassifier",
+    "MultilayerPerceptron",
+    "NetworkClassifier",
+    "Progress",
+    "ResidualNetwork",
+    "SupervisedContrastiveLoss",
+]

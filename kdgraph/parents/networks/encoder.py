@@ -1,0 +1,187 @@
+"""An image model with a dense head (Dey et al., Section 5.2 and Appendix F)."""
+
+# No `from __future__ import annotations`: the fields of an estimator are read as types (see classifier.py).
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Annotated, Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from kdgraph.parameters import Count, Positive, Range
+from kdgraph.parents.networks.checkpoint import Checkpoint
+from kdgraph.parents.networks.classifier import NetworkClassifier
+from kdgraph.parents.networks.contrastive import ContrastiveViews, SupervisedContrastiveLoss
+from kdgraph.parents.networks.convolutional import check_image_shape
+from kdgraph.parents.networks.image_models import image_features
+from kdgraph.parents.networks.inference import in_batches
+from kdgraph.parents.networks.losses import LOSSES
+from kdgraph.parents.networks.progress import Report
+from kdgraph.parents.networks.training import Examples, Options, Trained, train
+
+
+class Embedding(nn.Module):
+    """A linear projection of the features, or the features themselves.
+
+    The features pass as one token each: :class:`kdgraph.geometry.ActivationPartition` takes for the dense head what comes after the last
+    tensor of more than two axes, and neither this projection nor a pooling layer of the encoder belongs to it.
+    """
+
+    def __init__(self, features: int, size: int | None):
+        super().__init__()
+        self.projection = nn.Identity() if size is None else nn.Linear(features, size)
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Float[n, features] → Float[n, size]."""
+        return self.projection(features[:, None]).flatten(1)
+
+
+class EncoderModule(nn.Module):
+    """``head(embedding(encoder(images)))``; the embedding is what enters the head.
+
+    Parameters
+    ----------
+    encoder : maps Float[n, c, h, w] to Float[n, features].
+    features : their number.
+    embedding_size : m, or None for the features themselves.
+    hidden : units of the head's hidden layers.
+    n_classes : K.
+    """
+
+    def __init__(self, encoder: nn.Module, features: int, embedding_size: int | None, hidden: Sequence[int], n_classes: int):
+        super().__init__()
+        self.encoder = encoder
+        self.embedding = Embedding(features, embedding_size)
+        widths = [embedding_size or features, *hidden]
+        layers = [layer for before, after in pairwise(widths) for layer in (nn.Linear(before, after), nn.ReLU())]
+        self.head = nn.Sequential(*layers, nn.Linear(widths[-1], n_classes))
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Float[n, c, h, w] → logits Float[n, K]."""
+        return self.head(self.embedding(self.encoder(images)))
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class EncoderNetwork(NetworkClassifier):
+    """Any image model, a projection to an embedding, and dense layers behind it.
+
+    The default head is that of Dey et al., Appendix F: an embedding of 256 numbers, a dense layer of 200 units, the classes. They train the
+    encoder with the contrastive loss first: ``pretrain="contrastive"``. ``transform(X, "embedding")`` gives what enters the head.
+
+    Parameters
+    ----------
+    model : "resnet20", ours and untrained; "package.module:factory", which is called and gives a torch module from images to features,
+        tokens or maps (the last two are averaged); or a folder or name that ``AutoModel`` of transformers loads, from the user's cache or
+        else the network (``pip install kdgraph[encoders]``): its pooled output, or the mean of its last tokens.
+    model_options : keyword arguments of the factory or of ``AutoModel``.
+    weights : "pretrained": those that come with the model (those that a factory gives, random ones for "resnet20"); "random": new ones.
+    image_size : pixels to which images are resized, bilinearly; None: what the config of a model of transformers says, else as they are.
+    embedding_size : m of the linear projection; None: none, and the features of the encoder are the embedding.
+    hidden : units of each hidden layer of the head.
+    pretrain : "contrastive": encoder and projection first learn with the supervised contrastive loss, with the same optimizer and batches.
+    pretrain_epochs : of it; there is no early stopping.
+    temperature : τ of that loss.
+    augment : show it two random views of each image (shifted by up to 4 pixels, and mirrored in half of the cases) rather than the image.
+    freeze : hold the encoder fixed while the rest learns, and the projection too if it was pretrained. What the fixed part puts out is
+        computed once, and the rest learns from that.
+    **others : those of :class:`NetworkClassifier`.
+
+    Attributes
+    ----------
+    pretraining_history_ : as ``history_``, of the contrastive training; empty without one.
+
+    Notes
+    -----
+    A grey image is repeated to the channels of the model. Models of transformers get images, in [0, 1], normalised as their image processor
+    says; what a factory gives must do that itself.
+
+    References
+    ----------
+    Dey et al., Deep discriminative to kernel density graph for in- and out-of-distribution calibrated inference.
+    Khosla et al., Supervised contrastive learning, NeurIPS 2020.
+    """
+
+    model: str = "resnet20"
+    model_options: Mapping[str, Any] | None = None
+    weights: Literal["pretrained", "random"] = "pretrained"
+    image_size: Count | None = None
+    embedding_size: Count | None = 256
+    hidden: Sequence[Count] = (200,)
+    pretrain: Literal["none", "contrastive"] = "none"
+    pretrain_epochs: Annotated[int, Range(0)] = 100
+    temperature: Positive = 0.1
+    augment: bool = False
+    freeze: bool = False
+
+    def _make_module(self, input_shape: tuple[int, ...], n_classes: int) -> nn.Module:
+        check_image_shape(self, input_shape, 1, f"model={self.model!r}")
+        encoder, features = image_features(
+            self.model, input_shape, weights=self.weights, image_size=self.image_size, options=self.model_options
+        )
+        return EncoderModule(encoder, features, self.embedding_size, [int(units) for units in self.hidden], n_classes)
+
+    def _train(
+        self,
+        module: nn.Module,
+        examples: Examples,
+        validation: Examples | None,
+        options: Options,
+        *,
+        seed: int,
+        report: Report,
+        checkpoint: Checkpoint | None,
+    ) -> Trained:
+        assert isinstance(module, EncoderModule)
+        before = checkpoint.for_stage("pretraining") if checkpoint else None
+        self.pretraining_history_ = []
+        if self.pretrain == "contrastive":
+            self.pretraining_history_ = self._pretrained(module, examples, options, seed, report, before).history
+        learns: nn.Module = module
+        if self.freeze:
+            fixed, learns = _split(module, projected=self.pretrain == "contrastive")
+            examples = self._behind(fixed, examples, options.device)
+            validation = validation and self._behind(fixed, validation, options.device)
+        trained = train(
+            learns, examples, LOSSES[self.loss], options, seed=seed, validation=validation, report=report, checkpoint=checkpoint
+        )
+        if before:
+            before.remove()
+        return trained
+
+    def _pretrained(
+        self, module: EncoderModule, examples: Examples, options: Options, seed: int, report: Report, checkpoint: Checkpoint | None
+    ) -> Trained:
+        """Train encoder and projection in place."""
+        return train(
+            ContrastiveViews(nn.Sequential(module.encoder, module.embedding), self.augment),
+            examples,
+            SupervisedContrastiveLoss(self.temperature),
+            replace(options, max_epochs=self.pretrain_epochs, patience=None),
+            seed=seed,
+            report=report,
+            checkpoint=checkpoint,
+            stage="pretraining",
+        )
+
+    def _behind(self, fixed: nn.Module, examples: Examples, device: str) -> Examples:
+        """The examples as the fixed part of the module puts them out."""
+        fixed.to(device).eval()
+        try:
+            (outputs,) = in_batches(
+                examples.inputs.numpy(),
+                lambda batch: (fixed(batch),),
+                input_shape=self.input_shape_,
+                device=device,
+                n_jobs=self.n_jobs,
+            )
+        finally:
+            fixed.to("cpu")
+        return replace(examples, inputs=torch.from_numpy(outputs))
+
+
+def _split(module: EncoderModule, *, projected: bool) -> tuple[nn.Module, nn.Module]:
+    """The part that is fixed and the part that learns, in the order in which images pass through them."""
+    if projected:
+        return nn.Sequential(module.encoder, module.embedding), module.head
+    return module.encoder, nn.Sequential(module.embedding, module.head)

@@ -1,0 +1,228 @@
+"""Image models by name, as feature extractors: ours, a factory by import path, or what ``transformers`` can load."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from kdgraph.errors import UsageError
+from kdgraph.parents.networks.residual import residual_layers
+
+Weights = Literal["pretrained", "random"]
+
+
+class ImageFeatures(nn.Module):
+    """Images as a data set has them in, features out: size, colours and units are made to fit, and what the model returns is flattened.
+
+    Parameters
+    ----------
+    model : the image model.
+    size : pixels of the height and width to which images are resized bilinearly, or None.
+    channels : a grey image is repeated to so many, or None.
+    mean, std : [c] subtracted from and divided out of the channels, or None.
+    pooled : whether a ``pooler_output`` is to be trusted.
+    """
+
+    mean: Tensor | None
+    std: Tensor | None
+
+    def __init__(
+        self,
+        model: nn.Module,
+        size: int | None = None,
+        channels: int | None = None,
+        mean: Tensor | None = None,
+        std: Tensor | None = None,
+        pooled: bool = True,
+    ):
+        super().__init__()
+        self.model, self.size, self.channels, self.pooled = model, size, channels, pooled
+        self.register_buffer("mean", mean)
+        self.register_buffer("std", std)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Float[n, c, h, w] → Float[n, m]."""
+        if self.size is not None and images.shape[2:] != (self.size, self.size):
+            images = functional.interpolate(images, size=(self.size, self.size), mode="bilinear", antialias=True)
+        if self.channels is not None and images.shape[1] == 1:
+            images = images.expand(-1, self.channels, -1, -1)
+        if self.mean is not None and self.std is not None:
+            images = (images - self.mean[:, None, None]) / self.std[:, None, None]
+        return feature_of(self.model(images), self.pooled)
+
+
+def feature_of(output: Any, pooled: bool = True) -> Tensor:
+    """Float[n, m] from what an image model returned.
+
+    A tensor Float[n, m] is taken as it is, Float[n, tokens, m] and Float[n, m, h, w] are averaged over tokens or pixels. Of an output of
+    ``transformers``, it is ``pooler_output`` if there is one (and ``pooled``), else ``last_hidden_state``.
+    """
+    if not isinstance(output, Tensor):
+        pooler = getattr(output, "pooler_output", None) if pooled else None
+        if pooler is not None:
+            return pooler.flatten(1)
+        output = getattr(output, "last_hidden_state", output)
+    if not isinstance(output, Tensor) or output.ndim not in (2, 3, 4):
+        kind = f"a tensor of {output.ndim} axes" if isinstance(output, Tensor) else type(output).__name__
+        raise UsageError(f"an image model must return features (2 axes), tokens (3) or maps (4), or an output with them, got {kind}")
+    return output if output.ndim == 2 else output.mean(dim=1) if output.ndim == 3 else output.mean(dim=(2, 3))
+
+
+def image_features(
+    name: str, input_shape: tuple[int, ...], *, weights: Weights = "pretrained", image_size: int | None = None, options: Any = None
+) -> tuple[ImageFeatures, int]:
+    """The image model called ``name``, ready for images of ``input_shape`` (c, h, w), and the width of its features.
+
+    Parameters
+    ----------
+    name : ``resnet20``; ``package.module:factory`` or ``package.module.factory``, which returns a module; else a folder or a name that
+        ``AutoModel`` of ``transformers`` knows.
+    weights : ``pretrained`` (of ``resnet20``, which has none: random; of a factory: those that it gives) or ``random``, drawn from torch's
+        generator.
+    image_size : pixels to which images are resized; None: what the model's config says, or not at all.
+    options : keyword arguments of the factory, of ``AutoModel``, or of :func:`residual_layers`.
+
+    Raises
+    ------
+    UsageError : (a ValueError) for a name that leads to no model, or a model that cannot take such images.
+    """
+    options = dict(options or {})
+    if name == "resnet20":
+        features = ImageFeatures(nn.Sequential(_called(partial(residual_layers, input_shape[0]), name, options)), image_size)
+    elif is_import_path(name):
+        features = ImageFeatures(_from_factory(name, weights, options), image_size)
+    else:
+        features = _from_transformers(name, weights, image_size, options)
+    wanted = next((part.in_channels for part in features.modules() if isinstance(part, nn.Conv2d)), None)
+    if input_shape[0] == 1 and wanted is not None and wanted > 1:
+        features.channels = wanted
+    return features, _width(features, name, input_shape)
+
+
+def is_import_path(name: str) -> bool:
+    """Whether ``name`` has the form of an import path: a colon, or dots and no slash; a folder that exists is none."""
+    return not Path(name).is_dir() and bool(re.fullmatch(r"[^\W\d]\w*(\.[^\W\d]\w*)*:\w+|[^\W\d]\w*(\.[^\W\d]\w*)+", name))
+
+
+def _width(features: ImageFeatures, name: str, input_shape: tuple[int, ...]) -> int:
+    """Features of one black image, counted."""
+    features.eval()
+    try:
+        with torch.no_grad():
+            return features(torch.zeros(1, *input_shape)).shape[1]
+    except UsageError:
+        raise
+    except (RuntimeError, ValueError, TypeError) as error:
+        shape = "×".join(map(str, input_shape))
+        raise UsageError(f"model '{name}' cannot take images of {shape} ({_first_line(error)}); image_size resizes them") from error
+
+
+def _from_factory(name: str, weights: Weights, options: Mapping[str, Any]) -> nn.Module:
+    module, _, factory = name.rpartition(":" if ":" in name else ".")
+    try:
+        make: Callable[..., Any] = getattr(import_module(module), factory)
+    except (ImportError, AttributeError) as error:
+        raise UsageError(f"model '{name}' cannot be imported ({_first_line(error)}); it must be on PYTHONPATH") from error
+    made = _called(make, name, options)
+    if not isinstance(made, nn.Module):
+        raise UsageError(f"model '{name}' must give a torch.nn.Module, got {type(made).__name__}")
+    if weights == "random":
+        _draw_anew(made, name)
+    return made
+
+
+def _called(make: Callable[..., Any], name: str, options: Mapping[str, Any]) -> Any:
+    try:
+        inspect.signature(make).bind(**options)
+    except TypeError as error:
+        raise UsageError(f"model_options do not fit model '{name}' ({error})") from error
+    return make(**options)
+
+
+def _draw_anew(module: nn.Module, name: str) -> None:
+    for part in module.modules():
+        if hasattr(part, "reset_parameters"):
+            part.reset_parameters()  # pyright: ignore[reportCallIssue] (a method, where there is one)
+        elif next(part.parameters(recurse=False), None) is not None:
+            way_out = "let the factory draw them and take weights=pretrained"
+            raise UsageError(f"model '{name}': {type(part).__name__} has no reset_parameters() to draw random weights with; {way_out}")
+
+
+def _from_transformers(name: str, weights: Weights, image_size: int | None, options: Mapping[str, Any]) -> ImageFeatures:
+    try:
+        from transformers import AutoConfig, AutoModel
+    except ImportError as error:
+        raise UsageError(f"model '{name}' needs transformers: pip install kdgraph[encoders]") from error
+    mean = std = None
+    pooled = True
+    if weights == "random":
+        model = AutoModel.from_config(_cached_or_fetched(AutoConfig.from_pretrained, name), **options)
+    else:
+        model, info = _cached_or_fetched(AutoModel.from_pretrained, name, output_loading_info=True, **options)
+        pooled = not any("pooler" in key for key in info["missing_keys"])  # else it is random: the checkpoint had another head
+        mean, std = _statistics(name)
+    size = getattr(model.config, "image_size", None)
+    return ImageFeatures(model, image_size or (size if isinstance(size, int) else None), mean=mean, std=std, pooled=pooled)
+
+
+def _cached_or_fetched(load: Callable[..., Any], name: str, **options: Any) -> Any:
+    """From a folder or the user's cache if it is there, so that nothing waits for a network; else from the network."""
+    try:
+        with _without_progress_bar():
+            return load(name, local_files_only=True, **options)
+    except (OSError, ValueError) as error:
+        if isinstance(error, ValueError) or Path(name).is_dir():
+            raise UsageError(f"model '{name}' is none that transformers can load ({_first_line(error)})") from error
+    try:
+        return _from_network(load, name, options)
+    except (OSError, ValueError) as error:
+        raise UsageError(
+            f"model '{name}' is neither resnet20, an import path, a folder nor in the cache, and cannot be fetched ({_first_line(error)})"
+        ) from error
+
+
+@contextmanager
+def _without_progress_bar() -> Iterator[None]:
+    """Reading weights from a disk takes a moment, and transformers would draw a bar for it."""
+    from transformers.utils import logging
+
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()
+
+
+def _from_network(load: Callable[..., Any], name: str, options: Mapping[str, Any]) -> Any:
+    return load(name, **options)
+
+
+def _statistics(name: str) -> tuple[Tensor | None, Tensor | None]:
+    """Mean and standard deviation of the channels that the model was trained with, from its image processor's file."""
+    from transformers.image_processing_base import ImageProcessingMixin
+
+    try:
+        said, _ = _cached_or_fetched(ImageProcessingMixin.get_image_processor_dict, name)
+    except UsageError:
+        warnings.warn(f"model '{name}' comes without a preprocessor_config.json: images enter it as they are", stacklevel=2)
+        return None, None
+    if not said.get("do_normalize", True) or said.get("image_mean") is None or said.get("image_std") is None:
+        return None, None
+    return torch.tensor(said["image_mean"]), torch.tensor(said["image_std"])
+
+
+def _first_line(error: BaseException) -> str:
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)

@@ -1,0 +1,115 @@
+"""Files of training states: whole or not at all, and only for the training that wrote them."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+import torch
+
+from kdgraph.parents.networks import checkpoint as module
+from kdgraph.parents.networks.checkpoint import Checkpoint, fingerprint
+
+STATE = {"module": {"weight": torch.arange(6.0).reshape(2, 3)}, "history": [{"epoch": 1, "loss": 0.5, "validation_loss": None}]}
+
+
+def test_round_trip(tmp_path):
+    saved = Checkpoint(tmp_path / "new folder" / "state", "a")
+    assert saved.load() is None
+    saved.save(STATE, now=True)
+    loaded = Checkpoint(saved.path, "a").load()
+    assert loaded["history"] == STATE["history"] and torch.equal(loaded["module"]["weight"], STATE["module"]["weight"])
+    assert [path.name for path in saved.path.parent.iterdir()] == ["state"]
+    saved.remove()
+    saved.remove()
+    assert saved.load() is None
+
+
+def test_of_another_training(tmp_path):
+    Checkpoint(tmp_path / "state", "a").save(STATE, now=True)
+    assert Checkpoint(tmp_path / "state", "b").load() is None
+
+
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 0.99])
+def test_cut_short(tmp_path, share):
+    checkpoint = Checkpoint(tmp_path / "state", "a")
+    checkpoint.save(STATE, now=True)
+    whole = checkpoint.path.read_bytes()
+    checkpoint.path.write_bytes(whole[: int(share * len(whole))])
+    assert checkpoint.load() is None
+
+
+class Runs:
+    """Unpickling it divides by zero."""
+
+    def __reduce__(self):
+        return eval, ("1/0",)
+
+
+@pytest.mark.parametrize("content", [b"not a checkpoint", pickle.dumps([1, 2]), pickle.dumps(Runs())], ids=["text", "list", "code"])
+def test_a_file_of_another_kind(tmp_path, content):
+    (tmp_path / "state").write_bytes(content)
+    assert Checkpoint(tmp_path / "state", "a").load() is None
+
+
+@pytest.mark.parametrize("thing", [[1, 2], {"fingerprint": "b"}, Runs()], ids=["list", "other", "code"])
+def test_a_saved_thing_of_another_kind(tmp_path, thing):
+    torch.save(thing, tmp_path / "state")
+    assert Checkpoint(tmp_path / "state", "a").load() is None
+
+
+def test_saves_when_due(tmp_path, monkeypatch):
+    clock = [0.0]
+    monkeypatch.setattr(module.time, "monotonic", lambda: clock[0])
+    checkpoint = Checkpoint(tmp_path / "state", "a")
+    written = []
+    for second in (10, 29.9, 30, 31, 59, 61):
+        clock[0] = second
+        checkpoint.path.unlink(missing_ok=True)
+        checkpoint.save(STATE)
+        written.append(checkpoint.path.exists())
+    assert written == [False, False, True, False, False, True]
+
+
+def test_a_failed_write_leaves_the_last_state(tmp_path, monkeypatch):
+    checkpoint = Checkpoint(tmp_path / "state", "a")
+    checkpoint.save(STATE, now=True)
+
+    def fails(state, path):
+        path.write_bytes(b"half")
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(module.torch, "save", fails)
+    with pytest.raises(OSError, match="No space"):
+        checkpoint.save(STATE, now=True)
+    monkeypatch.undo()
+    assert checkpoint.load() is not None and [path.name for path in tmp_path.iterdir()] == ["state"]
+
+
+def test_stages_have_files_of_their_own(tmp_path):
+    main = Checkpoint(tmp_path / "state", "a")
+    before = main.for_stage("pretraining")
+    before.save(STATE, now=True)
+    assert main.load() is None and before.load() is not None
+    assert before.path == tmp_path / "state.pretraining"
+
+
+def test_a_folder_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="checkpoint must be the path of a file, got the folder") as caught:
+        Checkpoint(tmp_path, "a")
+    assert "\n" not in str(caught.value)
+
+
+def test_fingerprint_tells_data_apart():
+    X = np.arange(6.0).reshape(2, 3)
+    same = [fingerprint([X], ["a", 1]), fingerprint([np.asfortranarray(X)], ["a", 1])]
+    others = [
+        fingerprint([X.reshape(3, 2)], ["a", 1]),
+        fingerprint([X.view(np.int64)], ["a", 1]),
+        fingerprint([X + 1], ["a", 1]),
+        fingerprint([X], ["a", 2]),
+        fingerprint([X], ["a"]),
+        fingerprint([X, np.float64(0)], ["a", 1]),
+    ]
+    assert same[0] == same[1] and len({*same, *others}) == 7

@@ -1,0 +1,68 @@
+"""The layers of the small convolutional networks, their smallest images, and that they learn."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+from torch import nn
+
+from kdgraph.parents.networks import ConvolutionalNetwork
+
+
+def made(architecture: str, shape: tuple[int, ...]) -> nn.Module:
+    return ConvolutionalNetwork(architecture=architecture)._make_module(shape, 10)
+
+
+@pytest.mark.parametrize(
+    ("architecture", "shape", "n_parameters"),
+    [
+        # Conv 3·(9+1), then 3·26·26 inputs of 10 units, 10 of 10.
+        ("simple", (1, 28, 28), 3 * 10 + 10 * (3 * 26 * 26 + 1) + 10 * 11),
+        ("simple", (3, 8, 10), 3 * 28 + 10 * (3 * 6 * 8 + 1) + 10 * 11),
+        # LeNet-5 on 28×28 with padding, as on 32×32 without: 16·5·5 = 400 features.
+        ("lenet", (1, 28, 28), 6 * 26 + 16 * (6 * 25 + 1) + 120 * 401 + 84 * 121 + 10 * 85),
+        ("lenet", (3, 32, 32), 6 * 76 + 16 * (6 * 25 + 1) + 120 * (16 * 36 + 1) + 84 * 121 + 10 * 85),
+    ],
+)
+def test_number_of_parameters(architecture, shape, n_parameters):
+    assert sum(p.numel() for p in made(architecture, shape).parameters()) == n_parameters
+
+
+def test_order_of_the_layers():
+    assert [type(part).__name__ for part in made("simple", (1, 8, 8))] == ["Conv2d", "ReLU", "Flatten", "Linear", "ReLU", "Linear"]
+    convolution = ["Conv2d", "ReLU", "MaxPool2d"]
+    assert [type(part).__name__ for part in made("lenet", (1, 28, 28))] == [
+        *convolution, *convolution, "Flatten", "Linear", "ReLU", "Linear", "ReLU", "Linear"]  # fmt: skip
+
+
+@pytest.mark.parametrize(("architecture", "smallest"), [("simple", 3), ("lenet", 12)])
+def test_smallest_images(architecture, smallest):
+    X, y = np.random.default_rng(0).random((6, 2, smallest, smallest + 1)), [0, 1] * 3
+    net = ConvolutionalNetwork(architecture=architecture, max_epochs=1, device="cpu")
+    assert net.fit(X, y).predict_proba(X).shape == (6, 2)
+    with pytest.raises(ValueError, match="pixels") as caught:
+        net.fit(X[:, :, 1:], y)
+    assert str(caught.value) == (
+        f"ConvolutionalNetwork with architecture={architecture!r} needs images of at least {smallest}×{smallest} pixels, "
+        f"got {smallest - 1}×{smallest + 1}"
+    )
+
+
+def test_vectors_are_refused():
+    with pytest.raises(ValueError, match="images") as caught:
+        ConvolutionalNetwork().fit(np.zeros((4, 5)), [0, 1, 0, 1])
+    assert str(caught.value) == (
+        "ConvolutionalNetwork needs images, X of shape (n, channels, height, width), got rows of shape (5,); reshape X"
+    )
+
+
+@pytest.mark.parametrize("architecture", ["simple", "lenet"])
+def test_it_learns_digits(architecture):
+    X, y = load_digits(return_X_y=True)
+    images = (X / 16).astype(np.float32).reshape(-1, 1, 8, 8)
+    if architecture == "lenet":
+        images = images.repeat(2, axis=2).repeat(2, axis=3)
+    net = ConvolutionalNetwork(architecture=architecture, learning_rate=5e-3, max_epochs=12, batch_size=32, device="cpu", random_state=0)
+    assert net.fit(images[:500], y[:500]).score(images[500:], y[500:]) > 0.8
+    assert net.n_features_in_ == 1 and net.input_shape_ == images.shape[1:]

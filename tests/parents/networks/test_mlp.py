@@ -1,0 +1,62 @@
+"""The layers of the multilayer perceptron, and that it learns."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+from torch import nn
+
+from kdgraph.errors import ParameterError
+from kdgraph.parents.networks import MultilayerPerceptron
+
+
+def layers(**options) -> list[str]:
+    module = MultilayerPerceptron(**options)._make_module((3, 2, 2), 4)
+    return [f"{type(part).__name__} {getattr(part, 'in_features', '')} {getattr(part, 'out_features', '')}".strip() for part in module]
+
+
+def test_the_network_of_table_3():
+    between = ["ReLU", "Linear 1000 1000"] * 3
+    assert layers() == ["Flatten", "Linear 12 1000", *between, "ReLU", "Linear 1000 4"]
+    mlp = MultilayerPerceptron()
+    assert (mlp.optimizer, mlp.learning_rate, mlp.loss) == ("adam", 3e-4, "cross_entropy")
+
+
+def test_layers_follow_the_parameters():
+    assert layers(hidden=()) == ["Flatten", "Linear 12 4"]
+    assert layers(hidden=[5], activation="leaky_relu", batch_norm=True, dropout=0.5) == [
+        "Flatten", "Linear 12 5", "BatchNorm1d", "LeakyReLU", "Dropout", "Linear 5 4"]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"hidden": (10, 0)}, "hidden must be a list of which each is in [1, inf), got (10, 0)"),
+        ({"hidden": 10}, "hidden must be a list, got 10"),
+        ({"dropout": 1.0}, "dropout must be in [0, 1), got 1.0"),
+        ({"activation": "tanh"}, "activation must be one of relu, leaky_relu, got 'tanh'"),
+        ({"max_epochs": -1}, "max_epochs must be in [0, inf), got -1"),
+        ({"patience": 0}, "patience must be in [1, inf) or null, got 0"),
+    ],
+)
+def test_what_is_refused(options, message):
+    with pytest.raises(ParameterError) as caught:
+        MultilayerPerceptron(**options).fit([[0.0], [1.0]], [0, 1])
+    assert str(caught.value) == message
+
+
+def test_batch_norm_needs_batches():
+    with pytest.raises(ValueError, match="batch_size") as caught:
+        MultilayerPerceptron(batch_norm=True, batch_size=1).fit([[0.0], [1.0]], [0, 1])
+    assert str(caught.value) == "batch_size must be at least 2 with batch_norm, got 1"
+
+
+def test_it_learns_digits():
+    X, y = load_digits(return_X_y=True)
+    mlp = MultilayerPerceptron(hidden=(64,), learning_rate=3e-3, max_epochs=15, batch_size=32, device="cpu", random_state=0)
+    assert mlp.fit(X[:600] / 16, y[:600]).score(X[600:] / 16, y[600:]) > 0.88  # .91 here; a linear classifier gets .89
+    images = X[:, None, None, :].reshape(-1, 1, 8, 8) / 16
+    same = MultilayerPerceptron(**mlp.get_params()).fit(images[:600], y[:600])
+    assert np.array_equal(same.predict_proba(images), mlp.predict_proba(X / 16))
+    assert all(isinstance(part, nn.Module) for part in same.module_)

@@ -1,0 +1,23 @@
+"""scikit-learn's own contract, for networks small enough to be trained fifty times."""
+
+from __future__ import annotations
+
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from kdgraph.parents.networks import MultilayerPerceptron
+
+EXPECTED_FAILURES = {
+    "check_sample_weight_equivalence_on_dense_data": "a row of weight two is in one batch, two equal rows may be in two",
+}
+OPTIONS = {"hidden": (16,), "learning_rate": 0.02, "batch_size": 16, "device": "cpu", "random_state": 0}
+
+
+@parametrize_with_checks(
+    [
+        MultilayerPerceptron(**OPTIONS, max_epochs=30),
+        MultilayerPerceptron(**OPTIONS, max_epochs=20, patience=None, optimizer="sgd", batch_norm=True, dropout=0.1),
+    ],
+    expected_failed_checks=lambda estimator: EXPECTED_FAILURES,
+)
+def test_scikit_learns_checks(estimator, check):
+    check(estimator)

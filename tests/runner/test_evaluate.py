@@ -1,0 +1,93 @@
+"""Sets are drawn when it is their turn and predicted together up to a bound, which changes no number."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from kdgraph.config import compose
+from kdgraph.data.dataset import OodSet
+from kdgraph.runner import evaluate as module
+from kdgraph.runner.evaluate import Predictions, evaluate
+from kdgraph.runner.stages import calibrate, fit, split
+
+from .conftest import TINY
+
+
+@pytest.fixture(scope="module")
+def tiny():
+    config = compose([*TINY, "metrics=paper_grid", "parent.min_samples_leaf=5", "ood.n=20"])
+    splits = split(config.dataset, 0)
+    parent = fit(config.parent, splits.train, seed=0, n_jobs=1)
+    return config, splits, parent, calibrate(config.calibrator, config.gate, parent, splits, seed=0, n_jobs=1).model
+
+
+class Counted:
+    """A model that notes how many rows it was asked for."""
+
+    def __init__(self, model) -> None:
+        self.model = model
+        self.calls: list[int] = []
+
+    def predict_proba(self, X):
+        self.calls.append(len(X))
+        return self.model.predict_proba(X)
+
+
+def test_numbers_do_not_depend_on_the_groups(tiny, monkeypatch):
+    config, splits, parent, model = tiny
+    found, calls = [], []
+    for bound in (module.BYTES_AT_A_TIME, 16 * 60, 1):
+        monkeypatch.setattr(module, "BYTES_AT_A_TIME", bound)
+        counted = Counted(parent)
+        found.append(evaluate(config.dataset, config.ood, config.metrics, splits, counted, model, seed=0))
+        calls.append(counted.calls)
+    assert calls == [[40 + 40_000 + 20 + 20], [40, 40_000, 40], [40, 40_000, 20, 20]]
+    for other in found[1:]:
+        assert other.metrics == found[0].metrics
+        for a, b in zip(found[0].predictions, other.predictions, strict=True):
+            np.testing.assert_array_equal(a.parent, b.parent)
+            np.testing.assert_array_equal(a.calibrated, b.calibrated)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "expected"),
+    [([], [[]]), ([1], [[1]]), ([3, 3, 3, 3], [[3, 3, 3], [3]]), ([11, 4, 5, 2, 30, 1], [[11], [4, 5], [2], [30], [1]])],
+)
+def test_groups_are_consecutive_and_stay_under_the_bound(sizes, expected):
+    """The bound is 10 bytes."""
+    sets = ((np.zeros(size, dtype=np.uint8), {"on": i}) for i, size in enumerate(sizes))
+    groups = [group for group in module._groups(sets, 10) if group]
+    assert [[len(X) for X, _ in group] for group in groups] == [group for group in expected if group]
+    assert [known["on"] for group in groups for _, known in group] == list(range(len(sizes)))
+
+
+def test_few_sets_are_alive_at_once(tiny, monkeypatch):
+    """A set is drawn only after the group before the last one was predicted."""
+    _, splits, _, _ = tiny
+    log: list[str] = []
+
+    class Source:
+        def sets(self, train, rng):
+            for i in range(5):
+                log.append(f"draw {i}")
+                yield OodSet("late", train.X[:10], {"i": float(i)}, (2.0,))
+
+    class Model:
+        def predict_proba(self, X):
+            log.append(f"predict {len(X)}")
+            return np.full((len(X), 2), 0.5)
+
+    real = module.build
+    monkeypatch.setattr(module, "build", lambda node: Source() if node is None else real(node))
+    monkeypatch.setattr(module, "BYTES_AT_A_TIME", 16 * 20)
+    done = evaluate(compose(TINY).dataset, None, {"ood": {"mmc": {}}}, splits, Model(), Model(), seed=0)  # type: ignore[arg-type]
+    predict = ["predict 20"] * 2
+    assert log == ["draw 0", *["predict 40"] * 2, "draw 1", "draw 2", *predict, "draw 3", "draw 4", *predict, *["predict 10"] * 2]
+    assert [entry.get("in_distribution") for entry in done.metrics[::2]] == [None, None, True, None, None]
+
+
+def test_a_set_with_more_parameters_or_none_is_not_in_distribution():
+    proba = np.full((1, 2), 0.5)
+    for params, expected in (({"axis": 10.0}, True), ({"axis": 9.0}, False), ({"axis": 10.0, "low": 1.0}, False), ({}, False)):
+        assert Predictions("ood", proba, proba, "set", params, id_values=(10.0,)).in_distribution is expected
