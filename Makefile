@@ -16,8 +16,9 @@ run: $(VENV)/.run  ## install, then run the kernel density forest on the spiral 
 test: lint  ## install with the dev extra, then check style, types and tests
 	@$(BIN)/pytest -n 2
 
-bench: $(VENV)/.run  ## time the kernel density forest against the forest it wraps
+bench: $(VENV)/.run  ## time the kernel density forest and network against the parents that they wrap
 	@$(BIN)/python scripts/bench_kdf.py
+	@$(BIN)/python scripts/bench_kdn.py
 
 lint: $(VENV)/.dev  ## check style and types only
 	@$(BIN)/ruff check --quiet --output-format concise

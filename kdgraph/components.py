@@ -17,7 +17,7 @@ from kdgraph.parameters import annotations_of, check_value
 
 Node = Mapping[str, Any]
 INJECTED = frozenset({"estimator", "random_state", "n_jobs", "verbose", "report", "checkpoint"})
-"""Parameters that a run provides; no config lists them."""
+"""Parameters that a run provides, or for which it has a way of its own (``verbose``); no config lists them."""
 
 
 def build(node: Node, **injected: Any) -> Any:

@@ -22,6 +22,10 @@ CONSTRAINTS = ROOT / "constraints.txt"
 SOURCE_ONLY = "antlr4-python3-runtime"
 """Published without a wheel. pip resolves for another Python from wheels alone, so one is built first; it is pure Python."""
 
+CUDA = re.compile(r"(nvidia|cuda)-.+|triton")
+"""What torch's CUDA build needs, which is the one that a package index may have for a Python where it has none for the CPU alone. torch
+itself requires these at exact versions, so its pin decides them all, and pins of ours could only contradict it."""
+
 
 def main() -> int:
     """Resolve for each Python and print one line for it."""
@@ -53,7 +57,7 @@ def resolve(version: str, wanted: list[str], wheels: str, pinned: set[str]) -> t
     except subprocess.CalledProcessError as error:
         return error.stderr.strip().splitlines()[0], 0
     names = {normal(item["metadata"]["name"]) for item in json.loads(found)["install"]}
-    loose = sorted(names - pinned)
+    loose = sorted(name for name in names - pinned if not CUDA.fullmatch(name))
     return (f"not pinned: {', '.join(loose)}" if loose else None), len(names)
 
 

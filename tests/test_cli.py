@@ -186,7 +186,32 @@ def test_list_shows_options_with_their_line(kdg):
     code, out, _ = kdg("list", "gate")
     assert code == 0
     assert out.splitlines()[0] == "gate" and out.splitlines()[1].startswith("  density  Blend to the class prior")
-    assert {"dataset", "method", "parent"} <= {line for line in kdg("list")[1].splitlines() if not line.startswith(" ")}
+    assert {"dataset", "method", "network", "parent"} <= {line for line in kdg("list")[1].splitlines() if not line.startswith(" ")}
+
+
+def test_list_shows_the_networks(kdg):
+    code, out, _ = kdg("list", "network")
+    listed = dict(line.split(maxsplit=1) for line in out.splitlines()[1:])
+    assert code == 0 and listed["cnn"].endswith("for rows that are images") and listed["mlp"].endswith("for rows that are vectors")
+
+
+SHAPES = ["dataset=shapes", "dataset.size=60", "dataset.n_train=40", "dataset.n_calibration=20", "dataset.n_test=10", "n_jobs=1"]
+
+
+def test_images_for_a_forest_are_refused_before_it_is_fitted(kdg, tmp_path):
+    code, out, err = kdg("run", *SHAPES, "method=kdf")
+    assert (code, out) == (2, "")
+    assert err == "kdg: dataset=shapes has images, and parent=random_forest takes vectors; choose a network: parent=cnn\n"
+    assert not list(tmp_path.rglob("*.pkl"))
+
+
+def test_vectors_for_a_network_of_images_are_a_failure_in_one_line(kdg):
+    code, out, err = kdg("run", *TINY[:2], "method=kdn", "parent=cnn", "n_jobs=1")
+    assert (code, out) == (1, "")
+    assert err.startswith(
+        "kdg: the run failed: ValueError: ConvolutionalNetwork needs images, X of shape (n, channels, height, width), got"
+    )
+    assert err.count("\n") == 1 and err.endswith("/error.txt)\n")
 
 
 def test_show_tells_what_a_run_would_do(kdg):
@@ -215,10 +240,17 @@ def test_flags_may_stand_between_overrides(kdg):
     assert code == 0 and "2 runs in outputs" in out
 
 
-@pytest.mark.parametrize(("line", "choices"), [("kdg dataset=spi", "dataset=spiral"), ("kdg calibrator=k", "calibrator=kdf")])
+@pytest.mark.parametrize(
+    ("line", "choices"),
+    [
+        ("kdg dataset=spi", ["dataset=spiral"]),
+        ("kdg calibrator=k", ["calibrator=kdf", "calibrator=kdn"]),
+        ("kdg network=m", ["network=mlp"]),
+    ],
+)
 def test_completion_asks_hydra_without_the_verb(kdg, monkeypatch, line, choices):
     monkeypatch.setenv("COMP_LINE", line)
-    assert kdg("run", "-sc", "query=bash")[1].split() == [choices]
+    assert kdg("run", "-sc", "query=bash")[1].split() == choices
 
 
 def test_bash_completes_verbs_and_overrides(kdg, tmp_path):

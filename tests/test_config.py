@@ -69,10 +69,43 @@ def test_the_run_id_is_of_the_science_alone(default):
         (["calibrator=isotonic"], "random_forest-isotonic"),
         (["parent.n_estimators=7"], "random_forest-kdf"),
         (["method=gated_isotonic", "parent=extra_trees"], "extra_trees-isotonic-density"),
+        (["method=kdn"], "kdn"),
+        (["method=kdn", "network=cnn"], "kdn"),
+        (["method=kdn", "parent=mlp"], "kdn"),
+        (["method=kdn", "parent=cnn"], "cnn-kdn"),
+        (["method=kdn", "parent.hidden=[50]"], "mlp-kdn"),
+        (["dataset=shapes"], "kdn"),
+        (["dataset=shapes", "network=mlp"], "kdn"),
+        (["dataset=shapes", "parent=mlp"], "mlp-kdn"),
+        (["dataset=shapes", "method=gated_temperature"], "gated_temperature"),
+        (["dataset=shapes", "calibrator=temperature"], "cnn-temperature"),
     ],
 )
 def test_a_method_is_called_by_its_preset_only_while_untouched(overrides, method):
     assert plan(overrides).jobs[0].config.method == method
+
+
+@pytest.mark.parametrize(
+    ("overrides", "parent"),
+    [
+        (["method=kdn"], "mlp"),
+        (["method=kdn", "network=cnn"], "cnn"),
+        (["dataset=shapes"], "cnn"),
+        (["dataset=shapes", "network=mlp"], "mlp"),
+        (["dataset=shapes", "method=temperature"], "cnn"),
+        (["dataset=shapes", "parent=resnet"], "resnet"),
+        (["network=cnn"], "random_forest"),
+    ],
+)
+def test_a_method_on_a_network_takes_the_network_that_was_chosen(overrides, parent):
+    config = plan(overrides).jobs[0].config
+    assert config.parent["name"] == parent
+    assert config.run_dir.parts[1:3] == (config.dataset["name"], config.method)
+
+
+def test_in_a_sweep_each_data_set_has_its_own_network():
+    jobs = plan(["dataset=spiral,shapes", "method=kdn"], multirun=True).jobs
+    assert [(job.config.parent["name"], job.config.method) for job in jobs] == [("mlp", "kdn"), ("cnn", "kdn")]
 
 
 def test_a_choice_on_the_command_line_wins_over_the_preset():

@@ -2,37 +2,80 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pytest
+from joblib import Parallel, delayed, parallel_config
+from sklearn.datasets import make_moons
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from kdgraph import DensityGate, KernelDensityForest
+from kdgraph import DensityGate, KernelDensityForest, KernelDensityNetwork
 from kdgraph.calibration import Refit, ScoreMap, Uncalibrated
+from kdgraph.parents.networks import MultilayerPerceptron
 
 EXPECTED_FAILURES = {
     "check_sample_weight_equivalence_on_dense_data": "a row of weight two is drawn once, two equal rows twice: by the split that holds rows"
-    " out and by the bootstrap of the forest, for which scikit-learn lists the same failure"
+    " out, and by the bootstrap of the forest, for which scikit-learn lists the same failure, or the batches of the network"
 }
 PAPER = EXPECTED_FAILURES | {
     "check_classifiers_train": "the floor printed in the paper takes most rows to the prior, the training rows of this check among them"
 }
+VARIANTS = ("kdgraph", "paper", "reference", "figure1")
 
 
 def forest() -> RandomForestClassifier:
     return RandomForestClassifier(20, random_state=0)
 
 
+def network() -> MultilayerPerceptron:
+    """Learns the blobs of the checks in 0.1 s."""
+    return MultilayerPerceptron(hidden=(16,), learning_rate=0.02, batch_size=32, max_epochs=15, patience=None, device="cpu", random_state=0)
+
+
 ESTIMATORS = [
-    *(KernelDensityForest(forest(), variant=variant, random_state=0) for variant in ("kdgraph", "paper", "reference", "figure1")),
+    *(KernelDensityForest(forest(), variant=variant, random_state=0) for variant in VARIANTS),
+    *(KernelDensityNetwork(network(), variant=variant, random_state=0) for variant in VARIANTS),
     DensityGate(forest(), random_state=0),
+    DensityGate(network(), random_state=0),
     Uncalibrated(forest(), random_state=0),
     Refit(forest(), random_state=0),
     ScoreMap(forest(), method="isotonic", random_state=0),
     ScoreMap(forest(), method="sigmoid", random_state=0),
+    ScoreMap(forest(), method="temperature", random_state=0),
+    ScoreMap(network(), method="temperature", random_state=0),
 ]
 
 
 @parametrize_with_checks(
-    ESTIMATORS, expected_failed_checks=lambda e: PAPER if getattr(e, "variant", None) == "paper" else EXPECTED_FAILURES
+    ESTIMATORS,
+    expected_failed_checks=lambda e: PAPER if isinstance(e, KernelDensityForest) and e.variant == "paper" else EXPECTED_FAILURES,
 )
 def test_scikit_learns_checks(estimator, check):
     check(estimator)
+
+
+@pytest.fixture(scope="module", params=[KernelDensityForest(forest(), random_state=0), KernelDensityNetwork(network(), random_state=0)])
+def fitted(request):
+    """An estimator that shares its blocks among two, and what it says of rows enough for several blocks."""
+    estimator = request.param.set_params(n_jobs=2).fit(*make_moons(400, noise=0.2, random_state=0))
+    X = make_moons(600, noise=0.2, random_state=1)[0]
+    return estimator, X, estimator.predict_proba(X)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("backend", ["loky", "threading"])
+def test_the_users_joblib_configuration_changes_no_bit(fitted, backend, n_jobs):
+    estimator, X, expected = fitted
+    with parallel_config(backend=backend, n_jobs=n_jobs):
+        assert np.array_equal(estimator.predict_proba(X), expected)
+        again = estimator.set_params(n_jobs=None).fit(*make_moons(400, noise=0.2, random_state=0)).predict_proba(X)
+    estimator.set_params(n_jobs=2)
+    assert np.array_equal(again, expected)
+
+
+@pytest.mark.parametrize("backend", ["loky", "threading"])
+def test_nor_does_a_parallel_loop_around_it(fitted, backend):
+    estimator, X, expected = fitted
+    with parallel_config(backend=backend, n_jobs=2):
+        parts = Parallel()(delayed(estimator.predict_proba)(part) for part in (X[:300], X[300:]))
+    assert np.array_equal(np.concatenate(parts), expected)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -30,6 +31,8 @@ ROOMS = [
 """From the ground up: a module may import its own room and those below it."""
 LIBRARY = {"errors", "parameters", "metrics", "data", "parents", "geometry", "density", "calibration", "figures"}
 HYDRA = {"config", "cli", "runner"}
+TORCH = ["kdgraph.parents.networks", *(f"kdgraph.geometry.{name}" for name in ("activations", "device_index", "listener"))]
+TRANSFORMERS = "kdgraph.parents.networks.image_models"
 
 
 def room(module: str) -> str:
@@ -61,6 +64,22 @@ def imports(path: Path, *, at_run_time_only: bool = True) -> set[str]:
             assert node.level == 0, f"{path}: relative import"
             found |= {node.module} | ({f"{node.module}.{alias.name}" for alias in node.names} if node.module == "kdgraph" else set())
     return found
+
+
+def imports_when_loaded(path: Path) -> set[str]:
+    """What an import of ``path`` imports: not what waits inside functions."""
+    tree, found = ast.parse(path.read_text(encoding="utf-8")), set()
+    for node in tree.body:
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found |= {str(node.module)} | {f"{node.module}.{alias.name}" for alias in node.names}
+    return found
+
+
+def of_torch(module: str) -> bool:
+    """Whether ``module``, or what has it, is one of ours that imports torch when it is imported."""
+    return any(module == each or module.startswith(f"{each}.") for each in TORCH)
 
 
 def rank(of: str) -> int:
@@ -98,11 +117,41 @@ def test_metrics_import_nothing_of_ours_but_errors_and_parameters():
 
 
 @pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_only_the_command_line_knows_hydra_and_nobody_knows_torch(path):
+def test_only_the_command_line_knows_hydra(path):
     roots = {module.split(".")[0] for module in imports(path, at_run_time_only=False)}
-    assert "torch" not in roots
     if room(name_of(path)) not in HYDRA:
         assert not roots & {"hydra", "omegaconf"}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_torch_is_imported_by_networks_alone(path):
+    """So that who has only forests never waits for it: 2 s."""
+    own, at_its_top = name_of(path), imports_when_loaded(path)
+    for module in imports(path):
+        root = module.split(".")[0]
+        assert root != "torch" or of_torch(own), f"{own} imports torch"
+        assert root != "transformers" or own == TRANSFORMERS, f"{own} imports transformers"
+    for module in at_its_top:
+        assert not of_torch(module) or of_torch(own), f"{own} imports {module} at its top"
+        assert module.split(".")[0] != "transformers", f"{own} imports {module} at its top"
+
+
+FOREST = """
+import numpy as np
+from sklearn.ensemble import RandomForestClassifier
+from kdgraph import DensityGate, KernelDensityForest
+X, y = np.random.default_rng(0).normal(size=(200, 2)), np.arange(200) % 2
+for estimator in (KernelDensityForest(RandomForestClassifier(5)), DensityGate(RandomForestClassifier(5))):
+    estimator.fit(X, y).predict_proba(X)
+"""
+RUN = """
+import contextlib, io
+from kdgraph.cli import main
+tiny = ["dataset.n_train=60", "dataset.n_test=40", "parent.n_estimators=5", "ood.n=20", "figures.draw=[reliability_diagram]", "n_jobs=1"]
+for _ in range(2):  # the second time it is done before
+    with contextlib.redirect_stdout(io.StringIO()):
+        assert main(["run", "dataset=spiral", "method=kdf", *tiny]) == 0
+"""
 
 
 @pytest.mark.parametrize(
@@ -110,13 +159,21 @@ def test_only_the_command_line_knows_hydra_and_nobody_knows_torch(path):
     [
         ("import kdgraph; kdgraph.__version__", {"numpy", "sklearn", "scipy", "numba", "pandas", "matplotlib", "hydra", "torch"}),
         ("import kdgraph.cli, kdgraph.config", {"sklearn", "scipy", "numba", "pandas", "matplotlib", "torch"}),
-        ("from kdgraph import KernelDensityForest, DensityGate, partition_of", {"hydra", "omegaconf", "matplotlib", "torch"}),
+        (
+            "from kdgraph import KernelDensityForest, KernelDensityNetwork, DensityGate, partition_of",
+            {"hydra", "omegaconf", "matplotlib", "torch"},
+        ),
+        ("import kdgraph.parents, kdgraph.geometry, kdgraph.runner.run", {"matplotlib", "torch"}),
+        ("import kdgraph.parents.networks", {"hydra", "matplotlib", "transformers"}),
+        (FOREST, {"hydra", "omegaconf", "matplotlib", "torch"}),
+        (RUN, {"torch"}),
         ("import kdgraph.metrics, kdgraph.data", {"sklearn", "numba", "matplotlib", "hydra", "torch"}),
     ],
 )
-def test_what_an_import_does_not_wait_for(statement, absent):
+def test_what_need_not_wait_for_it_does_not(statement, absent, tmp_path):
     code = f"{statement}\nimport sys\nprint(*sorted({absent!r} & sys.modules.keys()))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=PACKAGE.parent, check=True)
+    environment = os.environ | {"PYTHONPATH": str(PACKAGE.parent)}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, env=environment, check=True)
     assert done.stdout.split() == []
 
 
@@ -126,5 +183,5 @@ def test_the_public_names_are_there_and_no_others():
     assert dir(kdgraph) == sorted(kdgraph.__all__)
     assert all(getattr(kdgraph, name) is not None for name in kdgraph.__all__)
     with pytest.raises(AttributeError) as caught:
-        _ = kdgraph.KernelDensityNetwork
-    assert str(caught.value) == "module 'kdgraph' has no attribute 'KernelDensityNetwork'"
+        _ = kdgraph.KernelDensityTree
+    assert str(caught.value) == "module 'kdgraph' has no attribute 'KernelDensityTree'"

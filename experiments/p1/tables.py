@@ -1,4 +1,4 @@
-"""Print the tables of this folder's README from the records of finished runs.
+"""Print the tables of forests in this folder's README from the records of finished runs.
 
 ``python experiments/p1/tables.py outputs`` after the sweeps that the README names. It reads result.json only; any subset of runs will do.
 """
@@ -28,9 +28,11 @@ KDF = {"variant": "kdgraph", "floor": None, "lend_calibration": True, "vote_shar
 
 
 def entries(folder: Path) -> Iterator[dict[str, Any]]:
-    """One row for each metric of each record; the parent is a method of its own."""
+    """One row for each metric of each record on a forest with radii in features' units; the parent is a method of its own."""
     for path in folder.glob("*/*/*/result.json"):
         record = json.loads(path.read_text())
+        if record["parent"] != "random_forest" or record["config"]["ood"].get("unit") == "max_norm":
+            continue  # runs of the figures, and those on networks
         calibrator = record["config"]["calibrator"]
         changed = {key: calibrator[key] for key, default in KDF.items() if key in calibrator and calibrator[key] != default}
         setting = ", ".join(f"{key}={value}" for key, value in changed.items()) or "default"

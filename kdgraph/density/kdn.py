@@ -24,10 +24,10 @@ class KernelDensityNetwork(KernelDensityClassifier):
     n_jobs, random_state : as in :class:`~kdgraph.density.KernelDensityForest`; of "reference" and "figure1", what was published for
         networks.
     output_bits : whether the output's bits, p > 1/K, count as one more layer.
-    layers : the ReLU-like layers whose units are read: "head", those of the dense layers at the network's end (the one before them if
-        they have none), or "all".
+    layers : the ReLU-like layers whose units are read: "all", or "head", those of the dense layers at the network's end (the one before
+        them if they have none).
     embedding : the space of the Gaussians: "head", what enters these dense layers (of a network that is dense throughout: the features),
-        "last", what enters the last of them, or "input", the network's input.
+        "last", what enters the last of them, "input", or "auto": "head", but "last" if that has more than 1,024 numbers.
 
     Attributes
     ----------
@@ -48,8 +48,8 @@ class KernelDensityNetwork(KernelDensityClassifier):
     """
 
     output_bits: bool = True
-    layers: Literal["head", "all"] = "head"
-    embedding: Literal["head", "last", "input"] = "head"
+    layers: Literal["head", "all"] = "all"
+    embedding: Literal["auto", "head", "last", "input"] = "auto"
 
     published: ClassVar[Published] = NETWORK
 

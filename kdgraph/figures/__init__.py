@@ -6,17 +6,22 @@ from kdgraph.figures.colormap import posterior_colormap
 from kdgraph.figures.confidence import confidence_against_radius
 from kdgraph.figures.images import image_row
 from kdgraph.figures.posterior import posterior_maps
+from kdgraph.figures.posterior_grid import posterior_grid
 from kdgraph.figures.reliability import reliability_diagram
 from kdgraph.figures.shift import confidence_against_shift
 from kdgraph.figures.style import save, styled
+from kdgraph.figures.summary import Repeated, simulation_summary
 
 __all__ = [
+    "Repeated",
     "confidence_against_radius",
     "confidence_against_shift",
     "image_row",
     "posterior_colormap",
+    "posterior_grid",
     "posterior_maps",
     "reliability_diagram",
     "save",
+    "simulation_summary",
     "styled",
 ]

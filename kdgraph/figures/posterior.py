@@ -66,10 +66,10 @@ def posterior_maps(
             axes = add_axes(figure, _LEFT + i * (panel + _GAP), _BOTTOM, panel, panel * aspect)
             axes.imshow(values, cmap=posterior_colormap(), norm=scale, extent=extent, aspect="auto")
             _dress(axes, fitted(figure, title, _TITLE_SIZE, panel), axis_names, first=i == 0)
-            _outline(axes, id_box, extent, labelled=i == 0)
+            outline(axes, id_box, extent, labelled=i == 0)
             if i == 0 and points is not None:
                 axes.plot(*np.asarray(points).T, ".", color="black", markersize=1.2, markeredgewidth=0, gid="points")
-        _color_bar(scale, add_axes(figure, width - _RIGHT + 0.1, _BOTTOM, 0.1, panel * aspect), class_label)
+        color_bar(scale, add_axes(figure, width - _RIGHT + 0.1, _BOTTOM, 0.1, panel * aspect), class_label)
     return figure
 
 
@@ -85,15 +85,16 @@ def _dress(axes: Axes, title: str, axis_names: tuple[str, str], *, first: bool) 
         axes.tick_params(labelleft=False)
 
 
-def _color_bar(scale: Normalize, axes: Axes, label: str) -> None:
+def color_bar(scale: Normalize, axes: Axes, label: str) -> None:
+    """Fill ``axes`` with the bar of the posterior's colours."""
     quarters = (0, 0.25, 0.5, 0.75, 1) if (scale.vmin, scale.vmax) == (0, 1) else None
     Colorbar(axes, ScalarMappable(scale, posterior_colormap()), ticks=quarters)
     axes.spines[:].set_visible(False)
     axes.set_ylabel(label)
 
 
-def _outline(axes: Axes, id_box: Box | None, extent: Box, *, labelled: bool) -> None:
-    """Black dashes on a white line, seen on every colour; the first panel names both sides of it."""
+def outline(axes: Axes, id_box: Box | None, extent: Box, *, labelled: bool, size: float = 6.5) -> None:
+    """Outline where the data are in black dashes on white, seen on every colour; ``labelled`` names both sides in this many points."""
     if id_box is None:
         return
     x0, x1, y0, y1 = id_box
@@ -102,8 +103,8 @@ def _outline(axes: Axes, id_box: Box | None, extent: Box, *, labelled: bool) -> 
     if labelled:
         plate = {"boxstyle": "square,pad=0.18", "facecolor": "white", "edgecolor": "none", "alpha": 0.85}
         above, corner = (x0, y1), (extent[0], extent[3])
-        axes.annotate("ID", above, (2.5, -2.5), textcoords="offset points", va="top", bbox=plate, fontsize=6.5)
-        axes.annotate("OOD", corner, (2.5, -2.5), textcoords="offset points", va="top", bbox=plate, fontsize=6.5)
+        axes.annotate("ID", above, (2.5, -2.5), textcoords="offset points", va="top", bbox=plate, fontsize=size)
+        axes.annotate("OOD", corner, (2.5, -2.5), textcoords="offset points", va="top", bbox=plate, fontsize=size)
 
 
 def _check(maps: Mapping[str, np.ndarray], limits: tuple[float, float]) -> None:

@@ -1,5 +1,6 @@
 """How a parent sees space: partitions, codes, geodesic similarity, polytopes."""
 
+from kdgraph.geometry.code_index import CodeIndex, code_similarity
 from kdgraph.geometry.forest import ForestPartition
 from kdgraph.geometry.leaf_index import LeafIndex
 from kdgraph.geometry.partition import Partition, PipelinePartition, partition_of
@@ -7,12 +8,14 @@ from kdgraph.geometry.place import Place
 from kdgraph.geometry.polytopes import Polytopes, polytopes_of, take_rows
 
 __all__ = [
+    "CodeIndex",
     "ForestPartition",
     "LeafIndex",
     "Partition",
     "PipelinePartition",
     "Place",
     "Polytopes",
+    "code_similarity",
     "partition_of",
     "polytopes_of",
     "take_rows",

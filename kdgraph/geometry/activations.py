@@ -19,7 +19,10 @@ from kdgraph.geometry.place import Place
 from kdgraph.parents.networks.inference import in_batches
 
 Layers = Literal["head", "all"]
-Embedding = Literal["head", "last", "input"]
+Embedding = Literal["auto", "head", "last", "input"]
+
+_WIDEST = 1024
+"""Numbers that an embedding may have; what is wider is a map of features by place, whose Gaussians see no more than pixels do."""
 
 
 class ActivationPartition:
@@ -32,9 +35,9 @@ class ActivationPartition:
     n_jobs : threads over batches and over queries; never changes a number.
     output_bits : whether the output's bits, p > 1/K, count as one more layer. Without them, samples on two sides of a decision boundary
         may share a polytope, and a kernel density network loses .01 to .03 of error to its network.
-    layers : whose units are read: "head", those of the dense head, or of the one layer before it if the head has none; or "all".
-    embedding : the space of the Gaussians (Dey et al., Section 5.2): "head", what enters the dense head; "last", what enters the last
-        linear layer; "input". Where all of a network is dense, "head" is the input.
+    layers : whose units are read: "all"; or "head", those of the dense head, or of the one layer before it if the head has none.
+    embedding : the space of the Gaussians (Dey et al., Section 5.2): "head", what enters the dense head, which is the input where all of a
+        network is dense; "last", what enters the last linear layer; "input"; or "auto": "head", but "last" if that is wider than 1,024.
 
     Raises
     ------
@@ -53,8 +56,8 @@ class ActivationPartition:
         n_jobs: int | None = None,
         *,
         output_bits: bool = True,
-        layers: Layers = "head",
-        embedding: Embedding = "head",
+        layers: Layers = "all",
+        embedding: Embedding = "auto",
     ):
         self.network = network
         self.n_jobs = n_jobs
@@ -195,9 +198,10 @@ def _plan_of(heard: Listener, wanted: ActivationPartition) -> _Plan:
 def _point(heard: Listener, embedding: Embedding) -> int | None:
     """The number of the linear call that takes the embedding in."""
     head = [i for i, call in enumerate(heard.linears) if call.in_head]
-    if embedding == "input" or not head or (embedding == "head" and heard.dense_throughout):
+    if embedding == "input" or not head or (embedding in ("auto", "head") and heard.dense_throughout):
         return None
-    return head[0] if embedding == "head" else head[-1]
+    wide = embedding == "auto" and _array(heard.linears[head[0]]).shape[1] > _WIDEST
+    return head[-1] if wide or embedding == "last" else head[0]
 
 
 @dataclass(frozen=True)

@@ -103,7 +103,7 @@ class CodeIndex:
             )
 
         blocks = [slice(start, start + _BLOCK) for start in range(0, len(codes), _BLOCK)]
-        Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(fill)(block) for block in blocks)
+        Parallel(n_jobs=self.n_jobs, require="sharedmem")(delayed(fill)(block) for block in blocks)
         return masses, nearest
 
 

@@ -62,7 +62,7 @@ class ForestPartition:
             for t in chunk:
                 codes[order, t] = trees[t].apply(X)
 
-        Parallel(n_jobs=n_jobs, prefer="threads")(delayed(fill)(chunk) for chunk in chunks)
+        Parallel(n_jobs=n_jobs, require="sharedmem")(delayed(fill)(chunk) for chunk in chunks)
         return codes
 
     def place(self, X: np.ndarray) -> Place:

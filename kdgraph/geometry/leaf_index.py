@@ -97,7 +97,7 @@ class LeafIndex:
         def fill(rows: np.ndarray) -> None:
             masses[rows], nearest[rows] = self._block(codes[rows], powers)
 
-        Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(fill)(rows) for rows in blocks)
+        Parallel(n_jobs=self.n_jobs, require="sharedmem")(delayed(fill)(rows) for rows in blocks)
         return masses, nearest
 
     def _block(self, codes: np.ndarray, powers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -13,6 +13,11 @@ from kdgraph.runner.watch import Watch
 if TYPE_CHECKING:
     from rich.status import Status
 
+_BAR = 10
+"""Characters of the bar: with it, the epoch and the time left fit into 80 columns."""
+_FRAME = 2
+"""Columns of the spinner and the space behind it."""
+
 
 class Spinner(Watch):
     """Shows the stage of the run that is at work."""
@@ -24,23 +29,36 @@ class Spinner(Watch):
     def begin(self, title: str) -> None:
         """Name the run whose stages follow."""
         self.title = title
-        self.status.update(title)
+        self._say(title)
 
     def stage(self, name: str) -> None:
         """Show it in place of the one before."""
-        self.status.update(f"{self.title}  {name} …")
+        self._say(f"{self.title}  {name} …")
 
     def progress(self, done: Any) -> None:
-        """Show the epoch, a bar, the loss and how long it may still take."""
-        filled = round(20 * done.epoch / done.of)
+        """Show a bar and the epoch, how long it may still take, and the losses."""
+        filled = round(_BAR * done.epoch / done.of)
+        bar = f"{'━' * filled}{'╌' * (_BAR - filled)}"
+        left = f"  at most {timedelta(seconds=round(done.seconds_left))} left"
         held_out = "" if done.validation_loss is None else f" · validation {done.validation_loss:.3f}"
-        left = f"at most {timedelta(seconds=round(done.seconds_left))} left"
-        bar = f"{'━' * filled}{'╌' * (20 - filled)}"
-        self.status.update(f"{self.title}  {done.stage} {bar} epoch {done.epoch}/{done.of}  loss {done.loss:.3f}{held_out}  {left}")
+        self._say(f"{self.title}  {done.stage} {bar} {done.epoch}/{done.of}", left, f"  loss {done.loss:.3f}", held_out)
 
     def note(self, line: str) -> None:
         """Print it above the spinner, where it stays."""
         self.status.console.print(f"kdg: {line}", markup=False, highlight=False, soft_wrap=True)
+
+    def _say(self, first: str, *more: str) -> None:
+        """Show one line: of ``more``, the last ones are left out that the terminal is too narrow for."""
+        from rich.text import Text
+
+        width = self.status.console.width - _FRAME
+        line = Text(first)  # text, not markup: a name may have brackets
+        for part in more:
+            if line.cell_len + Text(part).cell_len > width:
+                break
+            line.append(part)
+        line.truncate(width, overflow="ellipsis")
+        self.status.update(line)
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """The four stages as pure functions: config nodes, arrays and a seed in; values out. Nothing here reads or writes a file, but a parent that
-trains for long may keep its state in one."""
+trains for long may keep its state in one.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +50,9 @@ def split(dataset: Node, seed: int) -> Splits:
     return make_splits(build(dataset), **options, rng=stage_rng(seed, "split"))
 
 
-def fit(parent: Node, train: Dataset, *, seed: int, n_jobs: int, report: Callable[[Any], None] | None = None, checkpoint: Path | None = None) -> Any:
+def fit(
+    parent: Node, train: Dataset, *, seed: int, n_jobs: int, report: Callable[[Any], None] | None = None, checkpoint: Path | None = None
+) -> Any:
     """The parent, fitted on the training rows.
 
     A parent that trains for long tells ``report`` how far it is, and keeps its state in the file ``checkpoint``, from which it goes on.
@@ -61,10 +64,20 @@ def fit(parent: Node, train: Dataset, *, seed: int, n_jobs: int, report: Callabl
     estimator = build(parent, random_state=_an_int(stage_rng(seed, "fit")), n_jobs=n_jobs, **alive)
     if not hasattr(estimator, "predict_proba"):
         raise ConfigError(f"parent {parent['name']} ({parent['_target_']}) predicts no probabilities; choose one with predict_proba")
+    if train.are_images and not takes_images(estimator):
+        raise ConfigError(f"dataset={train.name} has images, and parent={parent['name']} takes vectors; choose a network: parent=cnn")
     estimator.fit(train.X, train.y)
     names = estimator.get_params()
     afterwards = {name: 1 for name in names if name.split("__")[-1] == "n_jobs"} | {name: None for name in alive if name in names}
     return estimator.set_params(**afterwards) if afterwards else estimator
+
+
+def takes_images(estimator: Any) -> bool:
+    """Whether X may have more than two axes, as scikit-learn's tag ``three_d_array`` says; who has no tags, or checks nothing, may."""
+    if not hasattr(estimator, "__sklearn_tags__"):
+        return True
+    tags = estimator.__sklearn_tags__()
+    return tags.no_validation or tags.input_tags.three_d_array
 
 
 def calibrate(calibrator: Node, gate: Node, parent: Any, splits: Splits, *, seed: int, n_jobs: int) -> Calibrated:

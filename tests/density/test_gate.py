@@ -107,7 +107,10 @@ def test_a_forest_can_stand_beside_an_estimator_without_a_partition(rows):
 def test_an_estimator_without_a_partition_needs_one(rows):
     with pytest.raises(TypeError) as caught:
         DensityGate(LogisticRegression(), random_state=0).fit(*rows[:2])
-    assert str(caught.value) == "LogisticRegression has no partition to read; pass a fitted forest or tree of scikit-learn, or a network of torch"
+    assert (
+        str(caught.value)
+        == "LogisticRegression has no partition to read; pass a fitted forest or tree of scikit-learn, or a network of torch"
+    )
 
 
 def test_a_calibrator_inside_is_fitted_on_the_same_held_out_rows(rows):

@@ -304,7 +304,11 @@ def test_values_out_of_range(data, options, message):
 @pytest.mark.parametrize(
     ("estimator", "kind", "message"),
     [
-        (LogisticRegression(), TypeError, "LogisticRegression has no partition to read; pass a fitted forest or tree of scikit-learn, or a network of torch"),
+        (
+            LogisticRegression(),
+            TypeError,
+            "LogisticRegression has no partition to read; pass a fitted forest or tree of scikit-learn, or a network of torch",
+        ),
         (RandomForestRegressor(5), TypeError, "KernelDensityForest needs an estimator with predict_proba, got RandomForestRegressor"),
     ],
 )

@@ -51,6 +51,11 @@ def test_the_objective_is_the_clipped_log_loss(problem):
     assert nll(certain, problem.held_out) == pytest.approx(-len(certain) * math.log(1e-6))
 
 
+def ones(problem) -> np.ndarray:
+    """K of each held-out row with itself."""
+    return np.ones(len(problem.held_out))
+
+
 @pytest.mark.parametrize("rows", ["held_out", "weighted"])
 def test_each_held_out_row_is_judged_without_its_own_mass(problem, rows, monkeypatch):
     held_out, seen = getattr(problem, rows), []
@@ -78,7 +83,7 @@ def test_the_best_of_all_candidates_is_taken(problem, criterion):
                 score = -np.log(own) @ held_out.weight if criterion == "nll" else len(held_out) * ece(held_out.y, proba)
                 if score < lowest - 1e-9:
                     best, lowest = (exponent, a, v), score
-    found, log_density = search_query(graph, place, held_out, problem.prior, own=np.ones(len(problem.held_out)), exponents=EXPONENTS, criterion=criterion)
+    found, log_density = search_query(graph, place, held_out, problem.prior, own=ones(problem), exponents=EXPONENTS, criterion=criterion)
     assert (found.exponent, found.pseudo_count, found.vote_share) == best
     assert np.array_equal(log_density, graph.log_density(held_out.X))
 
@@ -86,9 +91,9 @@ def test_the_best_of_all_candidates_is_taken(problem, criterion):
 @pytest.mark.parametrize("chunk", [1, 13])
 def test_the_chunk_of_rows_that_is_kept_at_once_changes_nothing(problem, monkeypatch, chunk):
     graph, place = lent_graph(problem, problem.held_out)
-    expected = search_query(graph, place, problem.held_out, problem.prior, own=np.ones(len(problem.held_out)), exponents=EXPONENTS)
+    expected = search_query(graph, place, problem.held_out, problem.prior, own=ones(problem), exponents=EXPONENTS)
     monkeypatch.setattr(search, "_CHUNK", chunk)
-    found = search_query(graph, place, problem.held_out, problem.prior, own=np.ones(len(problem.held_out)), exponents=EXPONENTS)
+    found = search_query(graph, place, problem.held_out, problem.prior, own=ones(problem), exponents=EXPONENTS)
     assert (found[0].exponent, found[0].pseudo_count, found[0].vote_share) == (
         expected[0].exponent,
         expected[0].pseudo_count,
@@ -100,7 +105,14 @@ def test_the_chunk_of_rows_that_is_kept_at_once_changes_nothing(problem, monkeyp
 def test_given_values_are_not_searched(problem):
     graph, place = lent_graph(problem, problem.held_out)
     found, _ = search_query(
-        graph, place, problem.held_out, problem.prior, own=np.ones(len(problem.held_out)), exponents=np.array([2.5]), pseudo_count=0.7, vote_share=0.3
+        graph,
+        place,
+        problem.held_out,
+        problem.prior,
+        own=ones(problem),
+        exponents=np.array([2.5]),
+        pseudo_count=0.7,
+        vote_share=0.3,
     )
     assert (found.exponent, found.pseudo_count, found.vote_share) == (2.5, 0.7, 0.3)
 

@@ -132,7 +132,7 @@ def test_dropout_and_batch_norm_are_read_in_eval_mode():
 def test_functional_and_in_place_relus_of_the_dense_head_are_read():
     module = seeded(Functional)
     X = np.random.default_rng(0).random((5, 1, 6, 6)).astype(np.float32)
-    partition = ActivationPartition(module)
+    partition = ActivationPartition(module, layers="head")
     place = partition.place(X)
     assert partition.widths.tolist() == [7, 6, 3]
     with torch.no_grad():
@@ -142,7 +142,7 @@ def test_functional_and_in_place_relus_of_the_dense_head_are_read():
         p = module.d(second.clamp(min=0)).softmax(1)
     np.testing.assert_allclose(place.points, enters, rtol=1e-5, atol=1e-6)  # float32 in batches of another size
     assert np.array_equal(place.codes, packed([(first > 0).numpy(), (second > 0).numpy(), (p > 1 / 3).numpy()]))
-    everything = ActivationPartition(module, layers="all")
+    everything = ActivationPartition(module)
     everything.encode(X)
     assert everything.widths.tolist() == [2 * 4 * 4, 7, 6, 3]
 
@@ -157,8 +157,18 @@ def test_where_the_gaussians_live_can_be_chosen():
     }  # fmt: skip
 
 
+def test_a_map_of_features_is_too_wide_to_be_an_embedding():
+    def picture(size):
+        dense = nn.Sequential(nn.Flatten(), nn.Linear(2 * size * size, 5), nn.ReLU(), nn.Linear(5, 2))
+        return nn.Sequential(nn.Conv2d(1, 2, 1), nn.ReLU(), *dense)
+
+    for size, expected in ((22, 2 * 22 * 22), (23, 5)):  # 968 and 1,058 numbers
+        X = np.random.default_rng(0).random((3, 1, size, size)).astype(np.float32)
+        assert ActivationPartition(seeded(lambda: picture(size))).embed(X).shape[1] == expected  # noqa: B023 - called at once
+
+
 def test_a_network_without_dense_relus_gives_the_last_ones_before():
-    partition = ActivationPartition(seeded(Pictures))
+    partition = ActivationPartition(seeded(Pictures), layers="head")
     place = partition.place(np.random.default_rng(0).random((3, 1, 8, 8)).astype(np.float32))
     assert partition.widths.tolist() == [4 * 4 * 4, 3]
     assert place.points.shape == (3, 4)

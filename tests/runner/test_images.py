@@ -25,6 +25,11 @@ class FlatForest(RandomForestClassifier):
 
     def predict_proba(self, X):
         return super().predict_proba(X.reshape(len(X), -1))
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.three_d_array = True
+        return tags
 """
 SMALL = ["dataset.size=60", "dataset.channels=1", "dataset.n_train=40", "dataset.n_calibration=12", "dataset.n_test=10"]
 

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import signal
+import subprocess
 import sys
+from pathlib import Path
+
+import pandas as pd
 
 from kdgraph.cli import main
 from kdgraph.config import compose
 from kdgraph.runner.run import run
 from kdgraph.runner.watch import Watch
 
-from .conftest import Parts, wait_until
+from .conftest import TINY, Parts, wait_until
 
 STAGES = ("split", "fit", "calibrate", "evaluate")
 
@@ -92,3 +96,59 @@ def test_what_is_done_is_not_done_again_unless_forced(parts):
     forced = run(compose([*parts.arguments[2:], "force=true"], parts.arguments[1]))
     assert parts.visits("fit") == 2 and forced["from_store"] == []
     assert forced["metrics"] == first["metrics"] and forced["run_id"] == first["run_id"]
+
+
+NETWORK = [
+    *(value for value in TINY if not value.startswith("parent.")),
+    "method=kdn",
+    "parent.hidden=[8]",
+    "parent.max_epochs=8",
+    "parent.device=cpu",
+]
+STAYS_IN_EPOCH_3 = """
+import sys, time
+from pathlib import Path
+from kdgraph.cli import main
+from kdgraph.parents.networks import checkpoint
+from kdgraph.runner.watch import Watch
+
+there, *arguments = sys.argv[1:]
+
+def progress(self, done):
+    if done.epoch == 3:
+        Path(there).touch()
+        time.sleep(60)
+
+checkpoint.INTERVAL = 0.0
+Watch.progress = progress
+main(["run", *arguments])
+"""
+
+
+class Counting(Watch):
+    """Keeps the epochs that were trained."""
+
+    def __init__(self):
+        self.epochs = []
+
+    def progress(self, done):
+        self.epochs.append(done.epoch)
+
+
+def test_a_training_that_was_killed_goes_on_to_the_same_bits(tmp_path):
+    here, whole = [[*NETWORK, f"out={tmp_path / name}"] for name in ("killed", "whole")]
+    command = [sys.executable, "-c", STAYS_IN_EPOCH_3, str(tmp_path / "there"), *here]
+    with subprocess.Popen(command, cwd=Path(__file__).parents[2]) as process:
+        wait_until((tmp_path / "there").exists)
+        process.send_signal(signal.SIGKILL)
+    (state,) = (tmp_path / "killed").rglob("*.training")
+    leftover = state.with_name(f".{state.name}.4711")  # of a process that was killed while it wrote
+    leftover.write_bytes(state.read_bytes()[:1000])
+
+    resumed, uninterrupted = Counting(), Counting()
+    run(compose(here), resumed)
+    run(compose(whole), uninterrupted)
+    assert uninterrupted.epochs == [1, 2, 3, 4, 5, 6, 7, 8] and resumed.epochs == [4, 5, 6, 7, 8]
+    first, second = [pd.read_parquet(*(tmp_path / name).rglob("predictions.parquet")) for name in ("killed", "whole")]
+    pd.testing.assert_frame_equal(first, second, check_exact=True)
+    assert not state.exists() and not leftover.exists() and not list((tmp_path / "killed").rglob("*.claim"))

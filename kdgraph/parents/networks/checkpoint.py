@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import os
 import pickle
@@ -68,8 +69,10 @@ class Checkpoint:
         self._due = time.monotonic() + INTERVAL
 
     def remove(self) -> None:
-        """Delete the file: the training is done."""
+        """Delete the file, and what processes left that were killed while they wrote it: the training is done."""
         self.path.unlink(missing_ok=True)
+        for unfinished in self.path.parent.glob(f".{glob.escape(self.path.name)}.*"):
+            unfinished.unlink(missing_ok=True)
 
 
 def fingerprint(arrays: Iterable[Any], words: Iterable[Any]) -> str:

@@ -26,7 +26,7 @@ from kdgraph.parents.networks.losses import LOSSES
 from kdgraph.parents.networks.progress import Report, reporter
 from kdgraph.parents.networks.training import Examples, Options, Trained, train
 
-_NOT_IN_THE_NUMBERS = {"n_jobs", "verbose", "checkpoint", "random_state"}
+_NOT_IN_THE_NUMBERS = {"n_jobs", "verbose", "report", "checkpoint", "random_state"}
 """Parameters that change no number, and the seed, of which the fingerprint takes what was drawn."""
 
 
@@ -54,7 +54,8 @@ class NetworkClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
     threads : of torch within an operation in training. Sums of float32 depend on it, so it belongs to what decides the numbers.
     n_jobs : batches that inference runs side by side; never changes a number.
     random_state : seeds weights, held-out rows, order and dropout. The global random state of torch stays as it is.
-    verbose : True for a progress bar on stderr, or a function that gets each :class:`Progress`.
+    verbose : show a progress bar on stderr, if that is a terminal.
+    report : a function that gets each :class:`Progress`, or None.
     checkpoint : path of a file in which the state of the training is kept. A fit of the same data, parameters and integer ``random_state``
         goes on from it, to the same bits. A file that does not fit is overwritten; it is removed when the fit is done.
 
@@ -87,7 +88,8 @@ class NetworkClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
     threads: Count = 1
     n_jobs: int | None = None
     random_state: Any = None
-    verbose: Any = False
+    verbose: bool = False
+    report: Any = None
     checkpoint: Any = None
 
     def _make_module(self, input_shape: tuple[int, ...], n_classes: int) -> nn.Module:
@@ -133,7 +135,7 @@ class NetworkClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
             raise ValueError(f"{type(self).__name__} needs rows of at least two classes, got one class: {present.tolist()}")
         self.input_shape_ = X.shape[1:]
         rows, held_out, seed = self._divided(target, weight)
-        with reporter(self.verbose) as report, reproducible(device, seed, self.threads):
+        with reporter(self.verbose, self.report) as report, reproducible(device, seed, self.threads):
             module = self._make_module(self.input_shape_, len(self.classes_)).float()
             checkpoint = self._checkpoint(module, (X, target, weight), seed, device)
             options = Options(**{f.name: getattr(self, f.name) for f in fields(Options) if f.name != "device"}, device=device)
@@ -240,8 +242,9 @@ class NetworkClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
         return names[-1]
 
     def __sklearn_tags__(self):
-        """Embeddings are Float32 whatever X is."""
+        """Rows may be images (the tag for more than two axes is the nearest that there is); embeddings are Float32 whatever X is."""
         tags = super().__sklearn_tags__()
+        tags.input_tags.three_d_array = True
         tags.transformer_tags.preserves_dtype = []
         return tags
 

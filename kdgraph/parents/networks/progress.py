@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
+
+from kdgraph.errors import ParameterError
 
 
 @dataclass(frozen=True)
@@ -37,18 +39,27 @@ Report = Callable[[Progress], object]
 
 
 @contextmanager
-def reporter(verbose: Any) -> Iterator[Report]:
-    """What to call with each :class:`Progress`: ``verbose`` itself if it is a function, for True a bar on stderr, else nothing.
+def reporter(verbose: bool, report: Any = None) -> Iterator[Report]:
+    """What to call with each :class:`Progress`; it hands it on to a bar if ``verbose``, and to the function ``report`` if there is one.
 
-    The bar shows only in a terminal.
+    The bar is on stderr and shows only in a terminal.
+
+    Raises
+    ------
+    ParameterError : for a ``report`` that cannot be called.
     """
-    if callable(verbose):
-        yield verbose
-    elif verbose and (console := Console(stderr=True)).is_terminal:
-        with _bar(console) as bar:
-            yield _Drawing(bar)
-    else:
-        yield lambda progress: None
+    if report is not None and not callable(report):
+        raise ParameterError(f"report must be a function of a Progress, or None, got {report!r}")
+    told = [] if report is None else [report]
+    with ExitStack() as stack:
+        if verbose and (console := Console(stderr=True)).is_terminal:
+            told.append(_Drawing(stack.enter_context(_bar(console))))
+
+        def tell(progress: Progress) -> None:
+            for each in told:
+                each(progress)
+
+        yield tell
 
 
 class _Drawing:

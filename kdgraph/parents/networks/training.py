@@ -113,6 +113,9 @@ def train(
     with reproducible(options.device, seed):
         course = _Course(module, loss, options, seed)
         course.resume(checkpoint)
+        if examples.inputs.ndim == 4:
+            # Convolutions of few filters: 30 ms a step against 83, ResNet-20 250 against 370.
+            module.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue] - documented, but not in its stubs
         try:
             course.run(examples.near(options.device), validation and validation.near(options.device), report, checkpoint, stage)
         finally:
@@ -185,7 +188,10 @@ class _Course:
         total = torch.zeros((), dtype=torch.float64, device=self.options.device)
         order = order.to(examples.inputs.device)
         for rows in batches(order, self.options.batch_size):
-            total += function(*(t.to(self.options.device) for t in examples[rows])).detach() * len(rows)
+            inputs, *rest = (t.to(self.options.device) for t in examples[rows])
+            if inputs.ndim == 4:
+                inputs = inputs.contiguous(memory_format=torch.channels_last)
+            total += function(inputs, *rest).detach() * len(rows)
         return total.item() / len(examples)
 
     def step(self, inputs: Tensor, targets: Tensor, weights: Tensor) -> Tensor:

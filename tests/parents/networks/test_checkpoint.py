@@ -26,6 +26,16 @@ def test_round_trip(tmp_path):
     assert saved.load() is None
 
 
+def test_what_a_killed_writer_left_goes_with_the_file(tmp_path):
+    checkpoint = Checkpoint(tmp_path / "state[1]", "a")
+    checkpoint.save(STATE, now=True)
+    (tmp_path / ".state[1].4711").write_bytes(b"half of it")
+    (tmp_path / ".state1.4711").write_bytes(b"of another training")
+    assert checkpoint.load() is not None
+    checkpoint.remove()
+    assert [path.name for path in tmp_path.iterdir()] == [".state1.4711"]
+
+
 def test_of_another_training(tmp_path):
     Checkpoint(tmp_path / "state", "a").save(STATE, now=True)
     assert Checkpoint(tmp_path / "state", "b").load() is None

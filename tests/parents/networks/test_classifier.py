@@ -125,7 +125,7 @@ def test_torch_and_its_threads_stay_as_they_were(data):
 
 def test_training_uses_the_threads_that_it_is_told(data):
     seen = []
-    mlp(threads=2, max_epochs=1, verbose=lambda progress: seen.append(torch.get_num_threads())).fit(*data)
+    mlp(threads=2, max_epochs=1, report=lambda progress: seen.append(torch.get_num_threads())).fit(*data)
     assert seen == [2]
 
 
@@ -275,14 +275,14 @@ def cut_off(data, tmp_path, monkeypatch):
     monkeypatch.setattr("kdgraph.parents.networks.checkpoint.INTERVAL", 0.0)
     path = tmp_path / "training"
     with pytest.raises(Killed):
-        mlp(checkpoint=path, verbose=killed_after(3), dropout=0.1).fit(*data)
+        mlp(checkpoint=path, report=killed_after(3), dropout=0.1).fit(*data)
     assert path.exists()
     return path
 
 
 def epochs_of(net: NetworkClassifier, X, y) -> list[int]:
     seen = []
-    net.set_params(verbose=lambda progress: seen.append(progress.epoch)).fit(X, y)
+    net.set_params(report=lambda progress: seen.append(progress.epoch)).fit(X, y)
     return seen
 
 
@@ -291,6 +291,12 @@ def test_a_fit_goes_on_from_its_checkpoint(data, fitted, cut_off):
     assert epochs_of(net, *data) == [4, 5, 6]
     assert same(net, fitted, data[0]) and net.history_ == fitted.history_ and net.best_epoch_ == fitted.best_epoch_
     assert list(cut_off.parent.iterdir()) == []
+
+
+def test_who_watches_is_no_part_of_the_fingerprint(data, cut_off):
+    seen = []
+    mlp(checkpoint=cut_off, report=seen.append, verbose=True, dropout=0.1).fit(*data)
+    assert [progress.epoch for progress in seen] == [4, 5, 6]
 
 
 @pytest.mark.parametrize(

@@ -160,7 +160,7 @@ def test_contrastive_pretraining_brings_the_classes_apart(factory):
 
 def test_both_phases_report_their_progress(factory):
     seen = []
-    network(f"{factory}:maps", pretrain="contrastive", pretrain_epochs=3, verbose=seen.append).fit(*discs())
+    network(f"{factory}:maps", pretrain="contrastive", pretrain_epochs=3, report=seen.append).fit(*discs())
     assert [(p.stage, p.epoch, p.of) for p in seen] == [("pretraining", e, 3) for e in (1, 2, 3)] + [("training", e, 2) for e in (1, 2)]
 
 
@@ -181,7 +181,7 @@ def test_what_was_cut_off_in_either_phase_goes_on_to_the_same_bits(factory, tmp_
         if epochs.count(cut) == 1 and epochs[-1] == cut and len(epochs) == epochs.index(cut) + 1:
             raise Interrupted
 
-    resumed = network(f"{factory}:maps", checkpoint=tmp_path / "state", verbose=watch, **options)
+    resumed = network(f"{factory}:maps", checkpoint=tmp_path / "state", report=watch, **options)
     with pytest.raises(Interrupted):
         resumed.fit(X, y)
     assert list(tmp_path.iterdir())

@@ -1,0 +1,72 @@
+"""The fit of a parent that trains for long: it is watched, it is kept on disk meanwhile, and neither stays in it or changes a bit."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.dummy import DummyClassifier
+from sklearn.ensemble import RandomForestClassifier
+
+from kdgraph.data.simulations import Shapes, Spiral
+from kdgraph.data.splits import make_splits
+from kdgraph.errors import ConfigError
+from kdgraph.parents.networks import MultilayerPerceptron
+from kdgraph.runner.stages import fit, takes_images
+
+MLP = {
+    "name": "mlp",
+    "_target_": "kdgraph.parents.networks.MultilayerPerceptron",
+    "hidden": [8],
+    "max_epochs": 3,
+    "device": "cpu",
+}
+FOREST = {"name": "random_forest", "_target_": "sklearn.ensemble.RandomForestClassifier", "n_estimators": 3}
+SIZES = {"n_train": 60, "n_calibration": 20, "n_test": 10}
+
+
+@pytest.fixture(scope="module")
+def spiral():
+    return make_splits(Spiral(), **SIZES, rng=np.random.default_rng(0)).train
+
+
+@pytest.fixture(scope="module")
+def shapes():
+    return make_splits(Shapes(size=60, channels=1), **SIZES, rng=np.random.default_rng(0)).train
+
+
+def test_who_watches_and_where_the_state_is_kept_leaves_no_trace(spiral, tmp_path):
+    seen = []
+    watched = fit(MLP, spiral, seed=1, n_jobs=2, report=seen.append, checkpoint=tmp_path / "state")
+    alone = fit(MLP, spiral, seed=1, n_jobs=1)
+    assert [progress.epoch for progress in seen] == [1, 2, 3] and not list(tmp_path.iterdir())
+    assert (watched.report, watched.checkpoint, watched.verbose, watched.n_jobs) == (None, None, False, 1)
+    read = pickle.loads(pickle.dumps(watched))
+    assert read.get_params() == alone.get_params()
+    assert np.array_equal(read.predict_proba(spiral.X), alone.predict_proba(spiral.X))
+
+
+def test_a_parent_without_such_parameters_gets_none(spiral, tmp_path):
+    fitted = fit(FOREST, spiral, seed=1, n_jobs=2, report=print, checkpoint=tmp_path / "state")
+    assert (fitted.verbose, fitted.n_jobs) == (0, 1) and not list(tmp_path.iterdir())
+
+
+def test_images_are_not_for_every_parent(shapes):
+    with pytest.raises(ConfigError) as caught:
+        fit(FOREST, shapes, seed=0, n_jobs=1)
+    assert str(caught.value) == "dataset=shapes has images, and parent=random_forest takes vectors; choose a network: parent=cnn"
+    assert fit(MLP, shapes, seed=0, n_jobs=1).predict_proba(shapes.X).shape == (60, 2)
+
+
+class WithoutTags:
+    """A classifier that knows nothing of scikit-learn."""
+
+
+@pytest.mark.parametrize(
+    ("parent", "expected"),
+    [(MultilayerPerceptron(), True), (DummyClassifier(), True), (WithoutTags(), True), (RandomForestClassifier(), False)],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_parent_says_by_its_tags_whether_it_takes_images(parent, expected):
+    assert takes_images(parent) == expected
