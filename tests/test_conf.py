@@ -25,10 +25,16 @@ COMPONENT_IDS = [name for path, name in zip(FILES, IDS, strict=True) if path in 
 @pytest.mark.parametrize(("path", "name"), list(zip(FILES, IDS, strict=True)), ids=IDS)
 def test_it_composes_and_passes_the_check(path, name):
     group, _, option = name.partition("/")
-    one_seed = ["seed=0"] if group == "experiment" else []
-    planned = plan([*NEEDS.get(name, []), f"{group}={option}", *one_seed])
+    planned = plan([*NEEDS.get(name, []), f"{group}={option}", *_one_value_each(path)])
     for job in planned.jobs:
         check(job.config)
+
+
+def _one_value_each(path) -> list[str]:
+    """Of the values that a sweep gives a number or a word, one: options of groups compose differently, values do not."""
+    swept = ((yaml.safe_load(path.read_text()) or {}).get("hydra") or {}).get("sweeper", {}).get("params", {})
+    values = {key: str(given).split(",")[0] for key, given in swept.items() if "." in key}
+    return [f"{key}={value}" for key, value in values.items()] + (["seed=0"] if "seed" in swept else [])
 
 
 @pytest.mark.parametrize("path", FILES, ids=IDS)

@@ -124,4 +124,4 @@ def test_refit_needs_rows_of_every_class_of_a_frozen_parent():
 def test_a_method_that_does_not_exist(rows):
     with pytest.raises(ValueError, match="method must") as caught:
         ScoreMap(LogisticRegression(), method="platt").fit(*rows[:2])
-    assert str(caught.value) == "method must be one of isotonic, sigmoid, got 'platt'"
+    assert str(caught.value) == "method must be one of isotonic, sigmoid, temperature, got 'platt'"

@@ -358,7 +358,8 @@ def test_the_partition_reads_the_dense_head_and_puts_gaussians_into_the_embeddin
 
     X, y = discs()
     fitted = network(f"{factory}:maps").fit(X, y)
-    partition = ActivationPartition(fitted)
+    partition = ActivationPartition(fitted, layers="head")
     place = partition.place(X)
     assert np.array_equal(place.points, fitted.transform(X, "embedding").astype(np.float64))
     assert partition.widths.tolist() == [7, 2]
+    assert ActivationPartition(fitted).widths.tolist() == [294, 7, 2]  # and the encoder's ReLU: 6 maps of 7×7
