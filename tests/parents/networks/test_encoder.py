@@ -362,4 +362,6 @@ def test_the_partition_reads_the_dense_head_and_puts_gaussians_into_the_embeddin
     place = partition.place(X)
     assert np.array_equal(place.points, fitted.transform(X, "embedding").astype(np.float64))
     assert partition.widths.tolist() == [7, 2]
-    assert ActivationPartition(fitted).widths.tolist() == [294, 7, 2]  # and the encoder's ReLU: 6 maps of 7×7
+    throughout = ActivationPartition(fitted)
+    assert np.array_equal(throughout.place(X).points, place.points)
+    assert throughout.widths.tolist() == [294, 7, 2]  # and the encoder's ReLU: 6 maps of 7×7
