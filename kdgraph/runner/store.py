@@ -21,7 +21,7 @@ from kdgraph.runner.cost import Cost, measured
 from kdgraph.runner.files import write_atomically
 from kdgraph.runner.watch import Watch
 
-CODE_SCHEMA = {"fit": 1, "calibrate": 2, "evaluate": 2}
+CODE_SCHEMA = {"fit": 2, "calibrate": 2, "evaluate": 2}
 """Version of what each stage does; raise it with a change that alters its values, and old entries are no longer found."""
 
 _MAGIC = b"kdgraph store 1\n"

@@ -4,6 +4,7 @@
 # in the module of the subclass, which does not import these names.
 import copy
 import difflib
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import Annotated, Any, Literal
@@ -12,6 +13,7 @@ import numpy as np
 import torch
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
@@ -123,6 +125,10 @@ class NetworkClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
         ------
         ParameterError : for a parameter outside its range.
         ValueError : for NaN or infinity, for one class only, for a device that is not there, for a training that diverges.
+
+        Warns
+        -----
+        ConvergenceWarning : when the network does no better than the class shares alone.
         """
         check_parameters(self)
         device = self._device()
@@ -140,14 +146,27 @@ class NetworkClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
             checkpoint = self._checkpoint(module, (X, target, weight), seed, device)
             options = Options(**{f.name: getattr(self, f.name) for f in fields(Options) if f.name != "device"}, device=device)
             validation = None if held_out is None else _examples(X, target, weight, held_out)
-            trained = self._train(
-                module, _examples(X, target, weight, rows), validation, options, seed=seed, report=report, checkpoint=checkpoint
-            )
+            examples = _examples(X, target, weight, rows)
+            trained = self._train(module, examples, validation, options, seed=seed, report=report, checkpoint=checkpoint)
         self.module_, self.history_, self.best_epoch_ = module.eval(), trained.history, trained.best_epoch
         self.n_epochs_ = len(self.history_)
         if checkpoint:
             checkpoint.remove()
+        self._warn_if_nothing_was_learnt(validation or examples)
         return self
+
+    def _warn_if_nothing_was_learnt(self, decisive: Examples) -> None:
+        if not self.history_:
+            return
+        kept = self.history_[self.best_epoch_ - 1]
+        reached = kept["loss"] if kept["validation_loss"] is None else kept["validation_loss"]
+        shares = torch.zeros(len(self.classes_)).index_add(0, decisive.targets, decisive.weights)
+        constant = LOSSES[self.loss]((shares / shares.sum()).log().expand(len(decisive), -1), decisive.targets, decisive.weights).item()
+        if reached > constant * (1 - 1e-6):
+            name = type(self).__name__
+            advice = "try another random_state or learning_rate, or more epochs"
+            message = f"{name} learnt nothing: its loss, {reached:.3f}, is not below that of the class shares; {advice}"
+            warnings.warn(message, ConvergenceWarning, stacklevel=3)
 
     def logits(self, X) -> np.ndarray:
         """Float64[n, K]: what the softmax takes; X as in ``fit``."""

@@ -1,10 +1,10 @@
 """Small convolutional networks."""
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Literal, cast
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from kdgraph.parameters import Positive, Range
 from kdgraph.parents.networks.classifier import NetworkClassifier
@@ -24,6 +24,11 @@ class ConvolutionalNetwork(NetworkClassifier):
     learning_rate, max_epochs : larger and fewer than the multilayer perceptron's: at 3e-4, circles and rectangles of 100×100 pixels took
         more than ten minutes on one core, and where classes can be told apart without error the validation loss never stops falling.
     **others : those of :class:`NetworkClassifier`.
+
+    Notes
+    -----
+    Weights start as Glorot and Bengio's uniform ones and biases at 0, Keras' way and so that of Dey et al. With torch's own start, whose
+    biases let a black background drive units, 6 of 24 such networks never learnt to tell a circle from a rectangle; with this one all did.
 
     References
     ----------
@@ -45,7 +50,7 @@ class ConvolutionalNetwork(NetworkClassifier):
         for after in (10,) if self.architecture == "simple" else (120, 84):
             body.extend([nn.Linear(width, after), nn.ReLU()])
             width = after
-        return body.append(nn.Linear(width, n_classes))
+        return body.append(nn.Linear(width, n_classes)).apply(_start)
 
 
 def check_image_shape(estimator: NetworkClassifier, shape: tuple[int, ...], smallest: int, of: str) -> None:
@@ -55,6 +60,12 @@ def check_image_shape(estimator: NetworkClassifier, shape: tuple[int, ...], smal
         raise ValueError(f"{name} needs images, X of shape (n, channels, height, width), got rows of shape {shape}; reshape X")
     if min(shape[1:]) < smallest:
         raise ValueError(f"{name} with {of} needs images of at least {smallest}×{smallest} pixels, got {shape[1]}×{shape[2]}")
+
+
+def _start(layer: nn.Module) -> None:
+    if isinstance(layer, nn.Conv2d | nn.Linear):
+        nn.init.xavier_uniform_(layer.weight)
+        nn.init.zeros_(cast("Tensor", layer.bias))
 
 
 def _simple(channels: int) -> list[nn.Module]:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import cross_val_score
 from torch import nn
 
@@ -375,3 +375,11 @@ def test_parameters_are_checked():
 def test_a_subclass_must_say_what_it_is():
     with pytest.raises(NotImplementedError):
         NetworkClassifier(device="cpu").fit(*problem(9))
+
+
+@pytest.mark.parametrize("loss", ["cross_entropy", "binary_cross_entropy"])
+@pytest.mark.parametrize("patience", [3, None])
+def test_a_network_that_learnt_nothing_says_so(loss, patience):
+    y = np.repeat(["a", "b", "c"], [30, 20, 10])
+    with pytest.warns(ConvergenceWarning, match="learnt nothing: its loss, .* is not below that of the class shares; try another"):
+        MultilayerPerceptron(hidden=(4,), max_epochs=5, loss=loss, patience=patience, random_state=0).fit(np.zeros((60, 2)), y)

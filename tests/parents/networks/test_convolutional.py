@@ -66,3 +66,13 @@ def test_it_learns_digits(architecture):
     net = ConvolutionalNetwork(architecture=architecture, learning_rate=5e-3, max_epochs=12, batch_size=32, device="cpu", random_state=0)
     assert net.fit(images[:500], y[:500]).score(images[500:], y[500:]) > 0.8
     assert net.n_features_in_ == 1 and net.input_shape_ == images.shape[1:]
+
+
+def test_biases_start_at_zero_and_weights_within_glorots_bound():
+    X, y = np.zeros((4, 1, 8, 8)), np.arange(4) % 2
+    for layer in ConvolutionalNetwork(max_epochs=0, device="cpu", random_state=0).fit(X, y).module_:
+        if isinstance(layer, nn.Conv2d | nn.Linear):
+            assert layer.bias is not None and not layer.bias.any()
+            receptive = layer.weight[0, 0].numel()
+            bound = (6 / (receptive * sum(layer.weight.shape[:2]))) ** 0.5
+            assert 0.8 * bound < layer.weight.abs().max() <= bound  # of 20 uniform draws or more: below .8 with probability .8^20, .01
