@@ -50,7 +50,7 @@ def _rows(runs: Sequence[Done]) -> dict[str, dict[str, dict[int, float]]]:
         rows.setdefault(f"{parent} (parent)", {})
     for run in runs:
         parent = " ".join([str(run.record["parent"]), *_settings(run, "parent")])
-        method = " ".join([str(run.record["method"]), *_settings(run, "parent", "calibrator", "gate")])
+        method = _method(run)
         for row, of in ((f"{parent} (parent)", "parent"), (method, "calibrated")):
             if of == "calibrated" and run.record["calibrator"] == "none" and run.record["gate"] == "none":
                 continue  # it is the parent
@@ -58,6 +58,15 @@ def _rows(runs: Sequence[Done]) -> dict[str, dict[str, dict[int, float]]]:
                 if entry["value"] is not None:
                     rows.setdefault(row, {}).setdefault(label(run.record, entry), {})[run.record["seed"]] = entry["value"]
     return rows
+
+
+def _method(run: Done) -> str:
+    """Its label; with swept settings the chosen method's name whatever the values, for one of them may be the preset's own."""
+    settings = _settings(run, "parent", "calibrator", "gate")
+    if not settings:
+        return str(run.record["method"])
+    parts = [str(run.record[part]) for part in ("parent", "calibrator", "gate") if run.record[part] != "none"]
+    return " ".join([run.swept.get("method", "-".join(parts)), *settings])
 
 
 def _shown(found: Sequence[Entry]) -> list[Entry]:

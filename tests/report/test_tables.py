@@ -95,7 +95,15 @@ def test_other_swept_settings_are_told_apart():
     assert [block.splitlines()[0] for block in text.split("\n\n")] == [
         f"spiral dataset.n_train={n} · 3 seeds (0–2) · mean ± standard deviation · prior 0.500" for n in (10, 20)
     ]
-    assert text.count("kdf calibrator.alpha=0.1") == 2
+    assert text.count("\n  forest-kdf calibrator.alpha=0.1") == 2
+
+
+def test_rows_that_a_setting_tells_apart_have_one_name():
+    """The preset's own value is one of those swept, so the labels of the runs differ."""
+    found = [("kdf", "0.005"), ("forest-kdf", "0.1")]
+    chosen = [Done(record(0, label), {"method": "kdf", "calibrator.alpha": alpha}) for label, alpha in found]
+    assert [f"kdf calibrator.alpha={alpha}" in sweep_table(chosen) for _, alpha in found] == [True, True]
+    assert "forest-kdf" not in sweep_table(chosen)
 
 
 def test_listing_prefers_the_first_folder_and_skips_directives(tmp_path):
