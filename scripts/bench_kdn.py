@@ -1,11 +1,18 @@
-"""Time the geometry of the kernel density network against scipy and a matrix product. Run it after any change to code_index or popcount.
+"""Time the kernel density network against the network it wraps, and its geometry against scipy and a matrix product.
+
+Run it after any change to geometry or density.
 
 Every figure is a ratio of wall times in one process, both sides with two threads where they can have them, so that it means the same on
 another machine. Codes are those of a random ReLU network on Gaussian data, so that they are alike as real ones are. What is timed: class
 masses of n queries among n polytopes at the 24 exponents of the search, at one exponent, as predictions need them, and the nearest
 polytope alone. The baseline is one scipy Hamming distance a layer, their product, 24 powers by numpy and 24 matrix products; it runs on 512
 queries and is scaled to n. The yardstick is one float32 matrix product with as many multiply-adds as units are compared (n × n × units), on
-at most 2,000 queries and scaled. ``--rows 1000 4000`` is the short form. While the machine does something else, the ratios are noise.
+at most 2,000 queries and scaled.
+
+The whole fit (reading both sets of rows, the search, the floor; calibration rows 30 % of all) is compared with one epoch of training, since
+the number of epochs is chance, and predicting 1,000 rows with the network's own ``predict_proba``.
+
+``--rows 1000 4000 --fit 1000`` is the short form. While the machine does something else, the ratios are noise.
 """
 
 from __future__ import annotations
@@ -17,11 +24,14 @@ import sys
 from functools import partial
 
 import numpy as np
-from bench_kdf import peak_mb, seconds
+from bench_kdf import peak_mb, seconds, spiral
 from scipy.spatial.distance import cdist
+from sklearn.frozen import FrozenEstimator
 
+from kdgraph import KernelDensityNetwork
 from kdgraph.density.search import K_GRID
 from kdgraph.geometry.code_index import CodeIndex
+from kdgraph.parents.networks import MultilayerPerceptron
 
 NETWORKS: dict[str, list[int]] = {"4 × 1000": [1000] * 4 + [2], "4 × 100": [100] * 4 + [2]}
 BASELINE_BAR, MATMUL_BAR = 30, 2.0
@@ -95,6 +105,22 @@ def masses(rows: list[int], scipy_rows: int) -> None:
             print(f"{name:>9}: time grows as n^{exponent:.2f} from {min(large):,} to {max(large):,} rows", flush=True)
 
 
+def against_network(rows: list[int]) -> None:
+    """The whole fit in epochs of the training, and predicting against the network's own, at every size."""
+    for name, widths in NETWORKS.items():
+        for n in rows:
+            X, y, X_calibration, y_calibration, X_test, _ = spiral(n)
+            network = MultilayerPerceptron(hidden=widths[:-1], max_epochs=1, device="cpu", threads=N_JOBS, n_jobs=N_JOBS, random_state=0)
+            epoch = seconds(lambda network=network, X=X, y=y: network.fit(X, y), 3)
+            network.set_params(max_epochs=20_000 // n).fit(X, y)  # as many steps at every size: what is read is a trained network
+            kdn = KernelDensityNetwork(FrozenEstimator(network), n_jobs=N_JOBS)
+            fit = seconds(partial(kdn.fit, X, y, X_calibration=X_calibration, y_calibration=y_calibration), 3)
+            predict = seconds(partial(kdn.predict_proba, X_test), 7) / seconds(partial(network.predict_proba, X_test), 7)
+            polytopes = kdn.describe()["n_polytopes"]
+            line = f"{name:>9} {n:>7,}   fit {fit:6.2f} s = {fit / epoch:5.2f} epochs of training ({epoch:.2f} s each)"
+            print(f"{line}   predict 1,000 rows {predict:4.2f}×   {polytopes:,} polytopes", flush=True)
+
+
 def memory(rows: list[int]) -> None:
     """Peak memory of all masses above what the process held before, each in a process of its own, and how it grows (1 is expected)."""
     # With a fixed threshold freed arrays go back to the system; else what the codes' making left would be used again, and not be seen.
@@ -124,6 +150,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--rows", type=int, nargs="+", default=[1000, 4000, 10_000, 20_000], help="polytopes, and queries")
     parser.add_argument("--scipy", type=int, default=4000, help="most rows at which scipy is timed too")
+    parser.add_argument("--fit", type=int, nargs="*", default=[1000, 4000, 10_000], help="training rows of the whole fit")
     parser.add_argument("--memory", type=int, nargs="+", default=[20_000, 40_000, 80_000], help="memory at these sizes")
     parser.add_argument("--peak", type=int, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -132,6 +159,7 @@ def main() -> None:
         return
     warm_up()
     masses(arguments.rows, arguments.scipy)
+    against_network(arguments.fit)
     memory(arguments.memory)
 
 
