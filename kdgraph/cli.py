@@ -193,9 +193,12 @@ def _print_tables(done: Sequence[tuple[Job, Any]], multirun: bool, before: set[s
         ((job, record),) = done
         show(run_table(record, str(job.config.run_dir), before=job.config.run_id in before))
         return
-    from kdgraph.report.sweep_table import Done, sweep_table
+    from kdgraph.report.sweep_table import Done, sweep_table, sweep_warnings
 
-    show(sweep_table([Done(record, job.swept) for job, record in done]))
+    runs = [Done(record, job.swept) for job, record in done]
+    show(sweep_table(runs))
+    if said := sweep_warnings(runs):
+        show("\n" + said)
     found = sum(job.config.run_id in before for job, _ in done)
     show(f"\n{len(done)} runs in {done[0][0].config.out}" + (f", {found} of them done before" if found else ""))
 

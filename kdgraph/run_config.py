@@ -14,7 +14,7 @@ from kdgraph.errors import ConfigError, ParameterError
 from kdgraph.messages import unknown_key
 from kdgraph.parameters import Count, Positive, Range, annotations_of, check_value
 
-RECORD_SCHEMA = 1
+RECORD_SCHEMA = 2
 """Version of ``result.json``; part of the run id, so that a change of its meaning makes every run a new one."""
 
 COMPONENTS = ("dataset", "ood", "parent", "calibrator", "gate")

@@ -10,7 +10,7 @@ MARK = " ◂"
 
 
 def run_table(record: Record, run_dir: str, *, before: bool = False) -> str:
-    """Title, stages, metrics and where the files are, as plain text.
+    """Title, stages, metrics, warnings and where the files are, as plain text.
 
     Parameters
     ----------
@@ -18,7 +18,7 @@ def run_table(record: Record, run_dir: str, *, before: bool = False) -> str:
     run_dir : where it is, as the user would type it.
     before : whether the run was found done.
     """
-    return "\n".join([_title(record), _stages(record, before), *_metrics(record), _files(record, run_dir)])
+    return "\n".join([_title(record), _stages(record, before), *_metrics(record), *_warnings(record), _files(record, run_dir)])
 
 
 def _title(record: Record) -> str:
@@ -62,6 +62,10 @@ def _marks(parent: Entry, calibrated: Entry, prior: Any) -> tuple[str, str]:
 
 def _note(entry: Entry, record: Record) -> str:
     return f"   prior {max(record['dataset']['prior']):.3f}" if entry["on"] == "ood" and entry["metric"] == "mmc" else ""
+
+
+def _warnings(record: Record) -> list[str]:
+    return [f"  warning ({warning['stage']}): {warning['message']}" for warning in record["warnings"]]
 
 
 def _files(record: Record, run_dir: str) -> str:

@@ -1,4 +1,4 @@
-"""The table at the end of a sweep: mean ± standard deviation over seeds, by data set and method, each parent once."""
+"""The table at the end of a sweep: mean ± standard deviation over seeds, by data set and method, each parent once; and its warnings."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from kdgraph.report.metrics_text import MISSING, Entry, Record, entries, far_fie
 
 COLUMNS = ("error", "nll", "ece", "hellinger")
 """Metrics on test rows and on the grid that the table shows, of those that were measured; everything else is in the records."""
+
+MOST_WARNINGS = 10
+"""Lines of them below the tables."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,24 @@ def sweep_table(runs: Sequence[Done]) -> str:
     for run in runs:
         blocks.setdefault((str(run.record["dataset"]["name"]), *_settings(run, "dataset", "ood", "metrics")), []).append(run)
     return "\n\n".join("\n".join(_block(" ".join(name), found)) for name, found in blocks.items())
+
+
+def sweep_warnings(runs: Sequence[Done]) -> str:
+    """What runs of the sweep warned of, a line for each message, with its runs; "" if nothing.
+
+    Runs that share a stage, and so its warning, count once for each data set and seed.
+    """
+    said: dict[str, dict[str, None]] = {}
+    for run in runs:
+        for warning in run.record["warnings"]:
+            said.setdefault(warning["message"], {})[f"{run.record['dataset']['name']} seed {run.record['seed']}"] = None
+    lines = [f"warning, {_few(list(where))}: {message}" for message, where in said.items()]
+    rest = len(lines) - MOST_WARNINGS
+    return "\n".join(lines[:MOST_WARNINGS] + ([f"{rest} more warnings are in the records"] if rest > 0 else []))
+
+
+def _few(names: Sequence[str], at_most: int = 3) -> str:
+    return ", ".join(names[:at_most]) + (f" and {len(names) - at_most} more" if len(names) > at_most else "")
 
 
 def _block(name: str, runs: Sequence[Done]) -> list[str]:

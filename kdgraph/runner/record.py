@@ -4,8 +4,8 @@ Keys: ``schema``, ``run_id``, ``dataset`` {name, fingerprint, n_train, n_calibra
 prior}, ``parent``, ``calibrator``, ``gate``, ``method`` (names), ``seed``, ``config`` (the science part, resolved), ``metrics`` (list of
 {metric, value, of: "parent" | "calibrated", on: "test" | "grid" | "ood", ood, params, n, stderr}, and in_distribution: true where a family
 of out-of-distribution sets meets the training data), ``learnt`` (by calibrator and gate), ``files`` {predictions, figures}, ``seconds``
-and ``peak_memory_mb`` by stage (of when the stage was done), ``from_store`` (stages that this run found done), ``versions``, ``git``
-{commit, dirty} or null, ``host``. NaN and infinity are null.
+and ``peak_memory_mb`` by stage (of when the stage was done), ``warnings`` (list of {stage, message}, likewise), ``from_store`` (stages that
+this run found done), ``versions``, ``git`` {commit, dirty} or null, ``host``. NaN and infinity are null.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ def make_record(
             "files": {"predictions": "predictions.parquet", "figures": [f"figures/{name}" for name in figures]},
             "seconds": {name: round(made.cost.seconds, 4) for name, made in stages.items()},
             "peak_memory_mb": {name: round(made.cost.peak_memory_mb, 1) for name, made in stages.items()},
+            "warnings": [{"stage": name, "message": text} for name, made in stages.items() for text in made.warnings],
             "from_store": [name for name, made in stages.items() if made.from_store],
             "versions": provenance.versions(),
             "git": provenance.git(),

@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from kdgraph.run_config import FigureOptions, RunConfig
-from kdgraph.runner.cost import measured
 from kdgraph.runner.files import write_atomically
 from kdgraph.runner.rundir import RunDir
-from kdgraph.runner.store import Made, Store, stage_key
+from kdgraph.runner.store import Store, make, stage_key
 from kdgraph.runner.watch import Watch
 
 
@@ -47,8 +46,8 @@ def _do(config: RunConfig, folder: Path, watch: Watch) -> dict[str, Any]:
     seed, n_jobs = config.seed, config.n_jobs
 
     watch.stage("split")
-    with measured() as cost:
-        splits = stages.split(config.dataset, seed)
+    divided = make(lambda: stages.split(config.dataset, seed))
+    splits = divided.value
     keys = stage_keys(config, splits)
 
     watch.stage("fit")
@@ -75,17 +74,10 @@ def _do(config: RunConfig, folder: Path, watch: Watch) -> dict[str, Any]:
 
     watch.stage("figures")
     options, names = FigureOptions(**config.figures), figure_names(config)
-    with measured() as drawing_cost:
-        figures = Drawing(options, splits, evaluated.value, parent, model, names).save(folder / "figures")
+    drawn = make(lambda: Drawing(options, splits, evaluated.value, parent, model, names).save(folder / "figures"))
 
-    done = {
-        "split": Made(splits, cost, from_store=False),
-        "fit": fitted,
-        "calibrate": calibrated,
-        "evaluate": evaluated,
-        "figures": Made(figures, drawing_cost, from_store=False),
-    }
-    return make_record(config, splits, done, calibrated.value.learnt(), figures)
+    done = {"split": divided, "fit": fitted, "calibrate": calibrated, "evaluate": evaluated, "figures": drawn}
+    return make_record(config, splits, done, calibrated.value.learnt(), drawn.value)
 
 
 def stage_keys(config: RunConfig, splits: Any) -> dict[str, str]:

@@ -10,7 +10,7 @@ import hashlib
 import io
 import json
 import pickle
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -19,9 +19,10 @@ from typing import Any
 from kdgraph.runner.claim import claim
 from kdgraph.runner.cost import Cost, measured
 from kdgraph.runner.files import write_atomically
+from kdgraph.runner.heard import heard_warnings
 from kdgraph.runner.watch import Watch
 
-CODE_SCHEMA = {"fit": 2, "calibrate": 2, "evaluate": 2}
+CODE_SCHEMA = {"fit": 3, "calibrate": 3, "evaluate": 3}
 """Version of what each stage does; raise it with a change that alters its values, and old entries are no longer found."""
 
 _MAGIC = b"kdgraph store 1\n"
@@ -30,11 +31,19 @@ _DIGEST = 64
 
 @dataclass(frozen=True)
 class Made:
-    """A stage's value and what making it cost, now or when it came into the store."""
+    """A stage's value, and what making it cost and warned of, now or when it came into the store."""
 
     value: Any
     cost: Cost
+    warnings: Sequence[str]
     from_store: bool
+
+
+def make(function: Callable[[], Any]) -> Made:
+    """Do a stage."""
+    with measured() as cost, heard_warnings() as warnings:
+        value = function()
+    return Made(value, cost, warnings, from_store=False)
 
 
 def stage_key(stage: str, data: str, config: Mapping[str, Any], seed: int) -> str:
@@ -62,8 +71,8 @@ class Store:
         self.watch = watch
         self.reuse = reuse
 
-    def get_or_make(self, stage: str, key: str, make: Callable[[], Any], shared: Mapping[str, Any] | None = None) -> Made:
-        """The value under ``key``, made by ``make`` if need be; of processes that want it at once, one makes it.
+    def get_or_make(self, stage: str, key: str, function: Callable[[], Any], shared: Mapping[str, Any] | None = None) -> Made:
+        """The value under ``key``, made by ``function`` if need be; of processes that want it at once, one makes it.
 
         ``shared`` names objects that the value refers to and that come from elsewhere: they are left out of the entry, and put back
         when it is read.
@@ -74,10 +83,9 @@ class Store:
         with claim(path.with_suffix(".claim"), self.watch.note) as waited:
             if (self.reuse or waited) and (found := self._read(path, shared or {})):
                 return found
-            with measured() as cost:
-                value = make()
-            _write(path, value, cost, shared or {})
-        return Made(value, cost, from_store=False)
+            made = make(function)
+            _write(path, made, shared or {})
+        return made
 
     def path(self, stage: str, key: str) -> Path:
         """Where the entry is or would be."""
@@ -92,19 +100,19 @@ class Store:
         if not content.startswith(_MAGIC) or hashlib.sha256(payload).hexdigest().encode() != digest:
             return self._throw_away(path, "is damaged (its checksum does not fit)")
         try:
-            value, cost = _Unpickler(io.BytesIO(payload), shared).load()
+            made = Made(*_Unpickler(io.BytesIO(payload), shared).load(), from_store=True)
         except (pickle.UnpicklingError, AttributeError, ImportError) as error:  # classes that have moved since
             return self._throw_away(path, f"cannot be read by this version ({error})")
-        return Made(value, cost, from_store=True)
+        return made
 
     def _throw_away(self, path: Path, why: str) -> None:
         path.unlink(missing_ok=True)
         self.watch.note(f"store entry {path} {why}; thrown away, it is made again")
 
 
-def _write(path: Path, value: Any, cost: Cost, shared: Mapping[str, Any]) -> None:
+def _write(path: Path, made: Made, shared: Mapping[str, Any]) -> None:
     buffer = io.BytesIO()
-    _Pickler(buffer, shared).dump((value, cost))
+    _Pickler(buffer, shared).dump((made.value, made.cost, made.warnings))
     payload = buffer.getvalue()
     write_atomically(path, _MAGIC + hashlib.sha256(payload).hexdigest().encode() + payload)
 

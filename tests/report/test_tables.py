@@ -7,7 +7,7 @@ import pytest
 from kdgraph.report.metrics_text import far_field
 from kdgraph.report.options import listing
 from kdgraph.report.run_table import run_table
-from kdgraph.report.sweep_table import Done, sweep_table
+from kdgraph.report.sweep_table import MOST_WARNINGS, Done, sweep_table, sweep_warnings
 
 
 def entry(metric, of, value, on="test", ood=None, **params):
@@ -37,6 +37,7 @@ def record(seed=0, method="kdf", calibrated=0.1, parent=0.2, gate="none", **more
         "seed": seed,
         "config": {"metrics": {"test": {"error": {}, "ece": {"bins": 15, "norm": "l1"}, "mmc_wrong": {}}, "ood": {"mmc": {}}}},
         "metrics": metrics,
+        "warnings": [],
         "files": {"predictions": "predictions.parquet", "figures": ["figures/a.svg", "figures/a.png", "figures/b.svg"]},
         "seconds": {"split": 0.01, "fit": 1.1},
         "from_store": ["fit"],
@@ -85,6 +86,26 @@ def test_the_table_of_a_sweep():
         "  kdf                0.120 ± 0.028   0.050 ± 0.000            0.500 ± 0.000            0.620 ± 0.000",
         "  isotonic                   0.300           0.050                    0.500                    0.620",
     ]
+
+
+def warned(seed, *messages):
+    return Done(record(seed, warnings=[{"stage": "fit", "message": message} for message in messages]))
+
+
+def test_warnings_of_a_run_stand_below_its_numbers():
+    lines = run_table(warned(0, "it learnt nothing").record, "outputs/x").splitlines()
+    assert lines[-2] == "  warning (fit): it learnt nothing"
+
+
+def test_warnings_of_a_sweep_are_gathered():
+    runs = [warned(seed, "it learnt nothing") for seed in (0, 1, 1, 2, 3, 4)] + [warned(5, "odd"), warned(6)]
+    assert sweep_warnings(runs).splitlines() == [
+        "warning, spiral seed 0, spiral seed 1, spiral seed 2 and 2 more: it learnt nothing",
+        "warning, spiral seed 5: odd",
+    ]
+    assert sweep_warnings([warned(0)]) == ""
+    many = sweep_warnings([warned(0, *map(str, range(MOST_WARNINGS + 2)))]).splitlines()
+    assert (len(many), many[-1]) == (MOST_WARNINGS + 1, "2 more warnings are in the records")
 
 
 def test_other_swept_settings_are_told_apart():

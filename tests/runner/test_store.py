@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -45,6 +47,28 @@ def test_what_was_made_is_found_with_its_cost(store):
     assert make.calls == 1 and not first.from_store and again.from_store
     np.testing.assert_array_equal(again.value, np.arange(3.0))
     assert again.cost == first.cost
+
+
+def test_what_it_warned_of_is_found_too(store, recwarn):
+    def make():
+        for message in ("odd", "odd", "very odd"):
+            warnings.warn(message, UserWarning, stacklevel=1)
+
+    warnings.simplefilter("default")  # pytest puts the filters back
+    made = [store.get_or_make("fit", "a" * 64, make) for _ in range(2)]
+    assert [one.warnings for one in made] == [["odd", "very odd"]] * 2
+    assert not recwarn.list
+
+
+def test_an_error_carries_the_warnings_before_it(store):
+    def make():
+        warnings.warn("odd", UserWarning, stacklevel=1)
+        raise ValueError("broken")
+
+    warnings.simplefilter("default")  # pytest puts the filters back
+    with pytest.raises(ValueError, match="broken") as caught:
+        store.get_or_make("fit", "a" * 64, make)
+    assert caught.value.__notes__ == ["warned before: odd"]
 
 
 @pytest.mark.parametrize(
