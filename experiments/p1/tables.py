@@ -1,4 +1,4 @@
-"""Print the tables of forests in this folder's README from the records of finished runs.
+"""Print the tables of this folder's README, but those of the figures, from the records of finished runs.
 
 ``python experiments/p1/tables.py outputs`` after the sweeps that the README names. It reads result.json only; any subset of runs will do.
 """
@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
+from records import Record, runs_of
 
 SIMULATIONS = ["spiral", "gaussian_xor", "circle", "sinewave", "polynomial"]
 TABLES = ["digits", "breast_cancer", "wine", "iris"]
@@ -23,18 +23,32 @@ METHODS = {
     "gated_isotonic": "gated isotonic",
     "kdf": "**KDF**",
 }
-KDF = {"variant": "kdgraph", "floor": None, "lend_calibration": True, "vote_share": "auto", "alpha": 0.005, "distance": None}
+ON_NETWORKS = {"parent": "network", "temperature": "temperature", "gated_temperature": "gated temperature", "kdn": "**KDN**"}
+DEFAULTS = {
+    "variant": "kdgraph",
+    "floor": None,
+    "lend_calibration": True,
+    "vote_share": "auto",
+    "alpha": 0.005,
+    "distance": None,
+    "max_polytopes": None,
+}
 """The default of each setting that the ablations change."""
 
 
-def entries(folder: Path) -> Iterator[dict[str, Any]]:
-    """One row for each metric of each record on a forest with radii in features' units; the parent is a method of its own."""
+def on_forests(folder: Path) -> Iterator[Record]:
+    """Records on a forest with radii in features' units: not those of the figures, nor those beside networks."""
     for path in folder.glob("*/*/*/result.json"):
         record = json.loads(path.read_text())
-        if record["parent"] != "random_forest" or record["config"]["ood"].get("unit") == "max_norm":
-            continue  # runs of the figures, and those on networks
+        if record["parent"] == "random_forest" and record["config"]["ood"].get("unit") != "max_norm":
+            yield record
+
+
+def entries(records: Iterable[Record]) -> Iterator[Record]:
+    """One row for each metric of each record; the parent is a method of its own."""
+    for record in records:
         calibrator = record["config"]["calibrator"]
-        changed = {key: calibrator[key] for key, default in KDF.items() if key in calibrator and calibrator[key] != default}
+        changed = {key: calibrator[key] for key, default in DEFAULTS.items() if key in calibrator and calibrator[key] != default}
         setting = ", ".join(f"{key}={value}" for key, value in changed.items()) or "default"
         n_train = record["config"]["dataset"]["n_train"]
         for entry in record["metrics"]:
@@ -42,6 +56,7 @@ def entries(folder: Path) -> Iterator[dict[str, Any]]:
                 "dataset": record["dataset"]["name"],
                 "n_train": n_train,
                 "method": "parent" if entry["of"] == "parent" else record["calibrator"] if record["gate"] == "none" else record["method"],
+                "calibrator": "parent" if entry["of"] == "parent" else record["calibrator"],
                 "setting": setting,
                 "seed": record["seed"],
                 "metric": entry["metric"],
@@ -98,7 +113,20 @@ def averaged(means: pd.DataFrame, datasets: list[str]) -> str:
 
 def main() -> None:
     """All tables, one after the other."""
-    everything = pd.DataFrame(entries(Path(sys.argv[1] if len(sys.argv) > 1 else "outputs")))
+    outputs = Path(sys.argv[1] if len(sys.argv) > 1 else "outputs")
+    if (forests := pd.DataFrame(entries(on_forests(outputs)))).size:
+        print_forests(forests)
+    if (networks := pd.DataFrame(entries(runs_of("bench/networks", outputs)))).size:
+        means = table(networks, "method", [1.0, 1.5, 2.0, 5.0])
+        print("\n## Networks\n\n" + markdown(means, [*SIMULATIONS, "trunk"], ON_NETWORKS))
+    if (pruned := pd.DataFrame(entries(runs_of("bench/prune", outputs)))).size:
+        for calibrator in ("kdf", "kdn"):
+            one = table(pruned[pruned.calibrator == calibrator], "setting", [1.5, 2.0])
+            print(f"\n## Fewer polytopes: {calibrator}\n\n" + averaged(one, [*SIMULATIONS, "trunk"]))
+
+
+def print_forests(everything: pd.DataFrame) -> None:
+    """Simulations, tables, ablation, and the published versions on the spiral."""
     usual = everything[everything.setting == "default"]
     print("## Simulations\n\n" + markdown(table(usual, "method", [1.0, 1.5, 2.0, 5.0]), SIMULATIONS, METHODS))
     print("\n## Tables\n\n" + markdown(table(usual, "method", [1.0, 2.0, 3.0, 5.0]), TABLES, METHODS))

@@ -33,14 +33,45 @@ def record_of(config, error: float) -> dict:
 
     at_prior = {0.0: 0.9, 1.0: 0.8, 2.0: 0.508, 3.0: 0.5}
     far = [entry("calibrated", "mmc", value, "ood", "sphere", {"radius": radius}) for radius, value in at_prior.items()]
+    more = [entry("calibrated", metric, value) for metric, value in (("nll", 2 * error), ("ece", error / 2))]
+    far += [entry("calibrated", "oce", value, "ood", "sphere", {"radius": radius}) for radius, value in ((1.5, 0.01), (2.0, 0.0))]
     return {
         "config": config.science(),
         "dataset": {"name": config.dataset["name"], "n_features": 2, "prior": [0.5, 0.5]},
         "parent": config.parent["name"],
+        "calibrator": config.calibrator["name"],
+        "gate": config.gate["name"],
         "seed": config.seed,
         "method": config.method,
-        "metrics": [entry("parent", "error", 0.25), entry("calibrated", "error", error), *far],
+        "metrics": [entry("parent", "error", 0.25), entry("calibrated", "error", error), *more, *far],
     }
+
+
+def test_tables_of_networks_and_of_merged_polytopes(tmp_path, monkeypatch, capsys) -> None:
+    import tables
+
+    jobs = [job for name in ("networks", "prune") for job in plan([f"experiment=bench/{name}", "dataset=spiral", "seed=0,1"]).jobs]
+    for job in jobs:
+        write(tmp_path, job.config, error={None: 0.1, 0.1: 0.2, 0.01: 0.3}[job.config.calibrator.get("max_polytopes")])
+    monkeypatch.setattr("sys.argv", ["tables.py", str(tmp_path)])
+    tables.main()
+    found = [line for line in capsys.readouterr().out.splitlines() if line.startswith(("#", "| spiral", "| default", "| max"))]
+    rest = "0.2000 | 0.0500 | 0.0100 | 0.0000 | 2 |"
+    pruned = [
+        f"| {setting} | {error} | 0.0100 (0.0100) | 0.0000 (0.0000) |"
+        for setting, error in (
+            ("default", "0.1000 | 0.2000 | 0.0500"),
+            ("max_polytopes=0.01", "0.3000 | 0.6000 | 0.1500"),
+            ("max_polytopes=0.1", "0.2000 | 0.4000 | 0.1000"),
+        )
+    ]
+    assert found == [
+        "## Networks",
+        "| spiral | network | 0.2500 | nan | nan | nan | nan | 2 |",
+        *(f"| spiral | {name} | 0.1000 | {rest}" for name in list(tables.ON_NETWORKS.values())[1:]),
+        *("## Fewer polytopes: kdf", *pruned),
+        *("## Fewer polytopes: kdn", *pruned),
+    ]
 
 
 def write(folder: Path, config, error: float = 0.1) -> None:
@@ -124,4 +155,4 @@ def test_published_numbers_cover_both_parents_and_distances() -> None:
             for model in (parent, f"{method} geodesic", f"{method} euclidean"):
                 assert (hellinger.method == model).sum() == 5, (model, n)
     assert set(published.metric) == {*MEASURES, FROM}
-    assert swept_numbers(SIMULATIONS) == ["seed", "dataset.n_train", "calibrator.variant", "calibrator.distance"]
+    assert set(swept_numbers(SIMULATIONS)) == {"seed", "dataset.n_train", "calibrator.variant", "calibrator.distance"}
