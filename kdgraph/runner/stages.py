@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.frozen import FrozenEstimator
@@ -64,20 +64,22 @@ def fit(
     estimator = build(parent, random_state=_an_int(stage_rng(seed, "fit")), n_jobs=n_jobs, **alive)
     if not hasattr(estimator, "predict_proba"):
         raise ConfigError(f"parent {parent['name']} ({parent['_target_']}) predicts no probabilities; choose one with predict_proba")
-    if train.are_images and not takes_images(estimator):
+    if train.are_images and not takes(estimator, "three_d_array"):
         raise ConfigError(f"dataset={train.name} has images, and parent={parent['name']} takes vectors; choose a network: parent=cnn")
+    if not train.are_images and not takes(estimator, "two_d_array"):
+        raise ConfigError(f"dataset={train.name} has vectors, and parent={parent['name']} takes images; choose another: parent=mlp")
     estimator.fit(train.X, train.y)
     names = estimator.get_params()
     afterwards = {name: 1 for name in names if name.split("__")[-1] == "n_jobs"} | {name: None for name in alive if name in names}
     return estimator.set_params(**afterwards) if afterwards else estimator
 
 
-def takes_images(estimator: Any) -> bool:
-    """Whether X may have more than two axes, as scikit-learn's tag ``three_d_array`` says; who has no tags, or checks nothing, may."""
+def takes(estimator: Any, kind: Literal["two_d_array", "three_d_array"]) -> bool:
+    """Whether X may have two axes, or more, as scikit-learn's tag of that name says; who has no tags, or checks nothing, takes all."""
     if not hasattr(estimator, "__sklearn_tags__"):
         return True
     tags = estimator.__sklearn_tags__()
-    return tags.no_validation or tags.input_tags.three_d_array
+    return tags.no_validation or getattr(tags.input_tags, kind)
 
 
 def calibrate(calibrator: Node, gate: Node, parent: Any, splits: Splits, *, seed: int, n_jobs: int) -> Calibrated:

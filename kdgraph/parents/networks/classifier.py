@@ -7,7 +7,7 @@ import difflib
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -93,6 +93,9 @@ class NetworkClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
     verbose: bool = False
     report: Any = None
     checkpoint: Any = None
+
+    images_only: ClassVar[bool] = False
+    """Whether rows must be images; vectors are not taken then."""
 
     def _make_module(self, input_shape: tuple[int, ...], n_classes: int) -> nn.Module:
         """A new module that maps Float32[b, *input_shape] to logits Float32[b, K]; its weights come from torch's global random state."""
@@ -264,6 +267,7 @@ class NetworkClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
         """Rows may be images (the tag for more than two axes is the nearest that there is); embeddings are Float32 whatever X is."""
         tags = super().__sklearn_tags__()
         tags.input_tags.three_d_array = True
+        tags.input_tags.two_d_array = not self.images_only
         tags.transformer_tags.preserves_dtype = []
         return tags
 

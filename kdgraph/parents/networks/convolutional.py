@@ -1,7 +1,7 @@
 """Small convolutional networks."""
 
 from dataclasses import dataclass
-from typing import Annotated, Literal, cast
+from typing import Annotated, ClassVar, Literal, cast
 
 import torch
 from torch import Tensor, nn
@@ -40,6 +40,8 @@ class ConvolutionalNetwork(NetworkClassifier):
     architecture: Literal["simple", "lenet"] = "simple"
     learning_rate: Positive = 1e-3
     max_epochs: Annotated[int, Range(0)] = 20
+
+    images_only: ClassVar[bool] = True
 
     def _make_module(self, input_shape: tuple[int, ...], n_classes: int) -> nn.Module:
         check_image_shape(self, input_shape, _SMALLEST[self.architecture], f"architecture={self.architecture!r}")

@@ -4,7 +4,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -113,6 +113,8 @@ class EncoderNetwork(NetworkClassifier):
     temperature: Positive = 0.1
     augment: bool = False
     freeze: bool = False
+
+    images_only: ClassVar[bool] = True
 
     def _make_module(self, input_shape: tuple[int, ...], n_classes: int) -> nn.Module:
         check_image_shape(self, input_shape, 1, f"model={self.model!r}")

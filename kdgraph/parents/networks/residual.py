@@ -3,7 +3,7 @@
 # No `from __future__ import annotations`: the fields of an estimator are read as types (see classifier.py).
 from collections import OrderedDict
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from torch import Tensor, nn
 from torch.nn import functional
@@ -104,6 +104,8 @@ class ResidualNetwork(NetworkClassifier):
     batch_size: Count = 128
     max_epochs: Annotated[int, Range(0)] = 164
     patience: Count | None = None
+
+    images_only: ClassVar[bool] = True
 
     def _make_module(self, input_shape: tuple[int, ...], n_classes: int) -> nn.Module:
         check_image_shape(self, input_shape, _SMALLEST, f"depth={self.depth}")
