@@ -189,7 +189,8 @@ def _found(experiment: str, outputs: Path, free: Iterable[str]) -> list[Record]:
 
 
 def _seeds(*frames: pd.DataFrame) -> str:
-    return f"{max(one.seed.nunique() for one in frames if len(one))} seeds"
+    counts = pd.concat([one.groupby(["dataset", "n_train", "n_dims"]).seed.nunique() for one in frames if len(one)])
+    return f"{counts.max()} seeds" if counts.min() == counts.max() else f"{counts.min()} to {counts.max()} seeds"
 
 
 def _save(figure: Any, stem: Path) -> None:
