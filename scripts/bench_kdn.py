@@ -22,10 +22,12 @@ import os
 import subprocess
 import sys
 from functools import partial
+from warnings import catch_warnings
 
 import numpy as np
 from bench_kdf import peak_mb, seconds, spiral
 from scipy.spatial.distance import cdist
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
 
 from kdgraph import KernelDensityNetwork
@@ -111,7 +113,8 @@ def against_network(rows: list[int]) -> None:
         for n in rows:
             X, y, X_calibration, y_calibration, X_test, _ = spiral(n)
             network = MultilayerPerceptron(hidden=widths[:-1], max_epochs=1, device="cpu", threads=N_JOBS, n_jobs=N_JOBS, random_state=0)
-            epoch = seconds(lambda network=network, X=X, y=y: network.fit(X, y), 3)
+            with catch_warnings(action="ignore", category=ConvergenceWarning):  # one epoch may teach nothing
+                epoch = seconds(partial(network.fit, X, y), 3)
             network.set_params(max_epochs=20_000 // n).fit(X, y)  # as many steps at every size: what is read is a trained network
             kdn = KernelDensityNetwork(FrozenEstimator(network), n_jobs=N_JOBS)
             fit = seconds(partial(kdn.fit, X, y, X_calibration=X_calibration, y_calibration=y_calibration), 3)
