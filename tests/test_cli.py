@@ -205,13 +205,11 @@ def test_images_for_a_forest_are_refused_before_it_is_fitted(kdg, tmp_path):
     assert not list(tmp_path.rglob("*.pkl"))
 
 
-def test_vectors_for_a_network_of_images_are_a_failure_in_one_line(kdg):
+def test_vectors_for_a_network_of_images_are_refused_before_it_is_fitted(kdg, tmp_path):
     code, out, err = kdg("run", *TINY[:2], "method=kdn", "parent=cnn", "n_jobs=1")
-    assert (code, out) == (1, "")
-    assert err.startswith(
-        "kdg: the run failed: ValueError: ConvolutionalNetwork needs images, X of shape (n, channels, height, width), got"
-    )
-    assert err.count("\n") == 1 and err.endswith("/error.txt)\n")
+    assert (code, out) == (2, "")
+    assert err == "kdg: dataset=spiral has vectors, and parent=cnn takes images; choose another: parent=mlp\n"
+    assert not list(tmp_path.rglob("*.pkl"))
 
 
 def test_show_tells_what_a_run_would_do(kdg):
