@@ -2,8 +2,9 @@
 
 from kdgraph.geometry.code_index import CodeIndex, code_similarity
 from kdgraph.geometry.forest import ForestPartition
+from kdgraph.geometry.kinds import PipelinePartition, partition_of
 from kdgraph.geometry.leaf_index import LeafIndex
-from kdgraph.geometry.partition import Partition, PipelinePartition, partition_of
+from kdgraph.geometry.partition import Partition
 from kdgraph.geometry.place import Place
 from kdgraph.geometry.polytopes import Polytopes, polytopes_of, take_rows
 

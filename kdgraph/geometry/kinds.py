@@ -1,0 +1,115 @@
+"""How a parent cuts feature space into polytopes: one class for each kind of parent, found by :func:`partition_of`."""
+
+from __future__ import annotations
+
+import sys
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.ensemble._forest import BaseForest
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
+from sklearn.tree import BaseDecisionTree
+
+from kdgraph.geometry.forest import ForestPartition
+from kdgraph.geometry.partition import Partition, PolytopeIndex
+from kdgraph.geometry.place import Place
+
+
+@singledispatch
+def partition_of(parent: Any, *, n_jobs: int | None = None, **reading: Any) -> Partition:
+    """The partition of a fitted ``parent``.
+
+    Parameters
+    ----------
+    parent : a forest or tree of scikit-learn, a torch module or an estimator that keeps one as ``module_``; also at the end of a pipeline,
+        frozen or calibrated.
+    n_jobs : threads; never changes a number.
+    reading : how a network is read, see :class:`~kdgraph.geometry.activations.ActivationPartition`.
+
+    Raises
+    ------
+    TypeError : if ``parent`` does not cut feature space into polytopes that kdgraph can read, or not in the way that ``reading`` says.
+    """
+    if _is_network(parent):
+        from kdgraph.geometry.activations import ActivationPartition  # imports torch, which forests do without
+
+        return ActivationPartition(parent, n_jobs, **reading)
+    inner = getattr(parent, "estimator_", None)  # a meta-estimator that keeps what it fitted, on all features
+    several, selected = hasattr(parent, "estimators_"), hasattr(parent, "get_support")
+    if inner is None or several or selected:
+        what = "a fitted forest or tree of scikit-learn, or a network of torch"
+        raise TypeError(f"{type(parent).__name__} has no partition to read; pass {what}")
+    return partition_of(inner, n_jobs=n_jobs, **reading)
+
+
+@partition_of.register(BaseForest)
+@partition_of.register(BaseDecisionTree)
+def _(parent: BaseForest | BaseDecisionTree, *, n_jobs: int | None = None, **reading: Any) -> Partition:
+    if reading:
+        raise TypeError(f"{', '.join(reading)} say how a network is read, got {type(parent).__name__}")
+    return ForestPartition(parent, n_jobs)
+
+
+@partition_of.register
+def _(parent: FrozenEstimator, *, n_jobs: int | None = None, **reading: Any) -> Partition:
+    return partition_of(parent.estimator, n_jobs=n_jobs, **reading)
+
+
+@partition_of.register
+def _(parent: CalibratedClassifierCV, *, n_jobs: int | None = None, **reading: Any) -> Partition:
+    return partition_of(parent.calibrated_classifiers_[0].estimator, n_jobs=n_jobs, **reading)
+
+
+@partition_of.register
+def _(parent: Pipeline, *, n_jobs: int | None = None, **reading: Any) -> Partition:
+    return PipelinePartition(parent, n_jobs, **reading)
+
+
+def _is_network(parent: Any) -> bool:
+    """Whether ``parent`` is or keeps a torch module; who has one has imported torch."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(getattr(parent, "module_", parent), torch.nn.Module)
+
+
+class PipelinePartition:
+    """The partition of a pipeline's last step, behind the transformations before it; Gaussians live in the transformed space."""
+
+    def __init__(self, pipeline: Pipeline, n_jobs: int | None = None, **reading: Any):
+        self._before = pipeline[:-1]
+        self._inner = partition_of(pipeline[-1], n_jobs=n_jobs, **reading)
+
+    def _transform(self, X: np.ndarray) -> np.ndarray:
+        return self._before.transform(X) if len(self._before) else X
+
+    def embed(self, X: np.ndarray) -> np.ndarray:
+        """Float[n, d]: the transformed rows."""
+        return self._inner.embed(self._transform(X))
+
+    def encode(self, X: np.ndarray) -> np.ndarray:
+        """Codes of the last step at the transformed rows."""
+        return self._inner.encode(self._transform(X))
+
+    def place(self, X: np.ndarray) -> Place:
+        """Both, with one pass through the transformations."""
+        return self._inner.place(self._transform(X))
+
+    def similarity(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """Geodesic similarity of codes of the last step."""
+        return self._inner.similarity(a, b)
+
+    def paired_similarity(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """The same of codes side by side."""
+        return self._inner.paired_similarity(a, b)
+
+    def vote(self, place: Place) -> np.ndarray:
+        """The last step's own probabilities."""
+        return self._inner.vote(place)
+
+    def index(
+        self, codes: np.ndarray, class_weights: np.ndarray, *, rows: np.ndarray | None = None, n_anchors: int | None = None
+    ) -> PolytopeIndex:
+        """Index of the last step."""
+        return self._inner.index(codes, class_weights, rows=rows, n_anchors=n_anchors)
