@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 
@@ -15,7 +15,11 @@ def heard_warnings() -> Iterator[list[str]]:
         try:
             yield heard
         except Exception as error:
-            for message in dict.fromkeys(str(one.message) for one in caught):
+            for message in _messages(caught):
                 error.add_note(f"warned before: {message}")
             raise
-    heard.extend(dict.fromkeys(str(one.message) for one in caught))
+    heard.extend(_messages(caught))
+
+
+def _messages(caught: Iterable[warnings.WarningMessage]) -> list[str]:
+    return list(dict.fromkeys(str(one.message) for one in caught))

@@ -26,7 +26,7 @@ from kdgraph.parents.networks.determinism import reproducible
 from kdgraph.parents.networks.inference import in_batches, narrow, recording
 from kdgraph.parents.networks.losses import LOSSES
 from kdgraph.parents.networks.progress import Report, reporter
-from kdgraph.parents.networks.training import Examples, Options, Trained, train
+from kdgraph.parents.networks.training import Examples, Options, Trained, decisive_loss, train
 
 _NOT_IN_THE_NUMBERS = {"n_jobs", "verbose", "report", "checkpoint", "random_state"}
 """Parameters that change no number, and the seed, of which the fingerprint takes what was drawn."""
@@ -161,8 +161,7 @@ class NetworkClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
     def _warn_if_nothing_was_learnt(self, decisive: Examples) -> None:
         if not self.history_:
             return
-        kept = self.history_[self.best_epoch_ - 1]
-        reached = kept["loss"] if kept["validation_loss"] is None else kept["validation_loss"]
+        reached = decisive_loss(self.history_[self.best_epoch_ - 1])
         shares = torch.zeros(len(self.classes_)).index_add(0, decisive.targets, decisive.weights)
         constant = LOSSES[self.loss]((shares / shares.sum()).log().expand(len(decisive), -1), decisive.targets, decisive.weights).item()
         if reached > constant * (1 - 1e-6):

@@ -27,8 +27,8 @@ class ConvolutionalNetwork(NetworkClassifier):
 
     Notes
     -----
-    Weights start as Glorot and Bengio's uniform ones and biases at 0, Keras' way and so that of Dey et al. With torch's own start, whose
-    biases let a black background drive units, 6 of 24 such networks never learnt to tell a circle from a rectangle; with this one all did.
+    Weights start as Glorot and Bengio's uniform ones and biases at 0, Keras' way and so that of Dey et al. With torch's own start, 6 of 24
+    small networks never learnt to tell a circle from a rectangle (2,000 images, 8 epochs); with this one all 24 did.
 
     References
     ----------

@@ -139,7 +139,7 @@ class _Course:
         """The first epoch (from 1) of the lowest loss; without patience the last one."""
         if self.options.patience is None or not self.history:
             return len(self.history)
-        return 1 + min(range(len(self.history)), key=lambda e: _decisive(self.history[e]))
+        return 1 + min(range(len(self.history)), key=lambda e: decisive_loss(self.history[e]))
 
     @property
     def done(self) -> bool:
@@ -253,5 +253,6 @@ def _optimizer(module: nn.Module, options: Options) -> torch.optim.Optimizer:
     return torch.optim.Adam(parameters, lr=rate, weight_decay=decay, fused=True)
 
 
-def _decisive(entry: Mapping[str, Any]) -> float:
+def decisive_loss(entry: Mapping[str, Any]) -> float:
+    """Of an epoch in the history, the loss that early stopping goes by: the validation loss, or without one the training loss."""
     return entry["loss"] if entry["validation_loss"] is None else entry["validation_loss"]
