@@ -29,6 +29,7 @@ DEFAULTS = {
     "floor": None,
     "lend_calibration": True,
     "vote_share": "auto",
+    "vote_power": "auto",
     "alpha": 0.005,
     "distance": None,
     "max_polytopes": None,

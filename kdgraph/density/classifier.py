@@ -29,6 +29,7 @@ class KernelDensityClassifier(PostHocClassifier):
     k: Positive | Literal["auto"] = "auto"
     pseudo_count: Positive | Literal["auto"] = "auto"
     vote_share: Share | Literal["auto"] = "auto"
+    vote_power: Positive | Literal["auto"] = "auto"
     criterion: Criterion = "nll"
     floor: float | Literal["auto", "paper"] | None = None
     alpha: OpenFraction = 0.005
@@ -41,6 +42,9 @@ class KernelDensityClassifier(PostHocClassifier):
     random_state: Any = None
 
     published: ClassVar[Published] = FOREST
+
+    def _carrier(self) -> Any:
+        return self._default_estimator()
 
     def _partition(self) -> Partition:
         return partition_of(self.estimator_, n_jobs=self.n_jobs)
@@ -58,14 +62,14 @@ class KernelDensityClassifier(PostHocClassifier):
         """Float[n, K]: calibrated class probabilities; rows are finite and sum to 1 however far ``X`` (Float[n, d]) is from the data."""
         return in_blocks(self._proba, self._checked(X))
 
-    def _proba(self, X: np.ndarray) -> np.ndarray:
+    def _proba(self, X: Any) -> np.ndarray:
         visit = self.graph_.visit(self.graph_.partition.place(X), self.posterior_.exponents)
         posterior, log_density = self.posterior_(visit, self.graph_)
         return blend(posterior, self.prior_, log_density, self.log_floor_, self.min_weight if self.variant == "kdgraph" else 0.0)
 
     def describe(self) -> dict[str, float | int]:
         """What was learnt, for the record: polytopes, the share of them that hold one row, what the search chose, the log floor."""
-        polytopes, chosen = self.graph_.polytopes, ("exponent", "pseudo_count", "vote_share")
+        polytopes, chosen = self.graph_.polytopes, ("exponent", "pseudo_count", "vote_share", "vote_power")
         return {
             "n_polytopes": len(polytopes),
             "singleton_share": polytopes.singleton_share,

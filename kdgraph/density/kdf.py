@@ -23,7 +23,7 @@ class KernelDensityForest(KernelDensityClassifier):
     variant : "kdgraph" (see Notes), "paper" (Eq. 4 to 15 and Table 2 as printed), "reference" (what made the in-distribution columns of
         Figures 2 and 5 to 8), "figure1" (what made Figure 1).
     k : factor of log n in the exponent of Eq. 15 (the whole exponent in "reference" and "figure1"); "auto" searches it on held-out rows.
-    pseudo_count, vote_share : see Notes, "kdgraph" only; "auto" searches them on held-out rows.
+    pseudo_count, vote_share, vote_power : see Notes, "kdgraph" only; "auto" searches them on held-out rows.
     criterion : what the search minimises.
     floor : the density floor of Eq. 6: "auto" from held-out log densities, "paper" for b = exp(-1e-7), a number for the log floor itself,
         None for what the variant prescribes ("auto" for "kdgraph").
@@ -49,9 +49,10 @@ class KernelDensityForest(KernelDensityClassifier):
     -----
     With K the share of trees in which two rows share a leaf (Eq. 14), the "kdgraph" variant takes
 
-        p_y(x) = v·vote_y(x) + (1 - v)·(Σ_i K(x, x_i)^(k log n) [y_i = y] + a·P_y) / (Σ_i K(x, x_i)^(k log n) + a)
+        p_y(x) = v·vote_y(x)^β/Σ_k vote_k(x)^β + (1 - v)·(Σ_i K(x, x_i)^(k log n) [y_i = y] + a·P_y) / (Σ_i K(x, x_i)^(k log n) + a)
 
-    where the sum runs over training and held-out rows and (k, a, v) minimise the leave-one-out NLL of the held-out ones, and then
+    where the sum runs over training and held-out rows, (k, a, v) minimise the leave-one-out NLL of the held-out ones, and β is 1 or the
+    inverse temperature with which the vote alone does so, and then
 
         g_y(x) = w·p_y(x) + (1 - w)·P_y,   w = f(x) / (f(x) + floor)
 

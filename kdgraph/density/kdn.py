@@ -18,11 +18,12 @@ class KernelDensityNetwork(KernelDensityClassifier):
 
     Parameters
     ----------
-    estimator : a network of :mod:`kdgraph.parents.networks`, or anything with ``predict_proba`` and a torch module as ``module_``; None for
-        four layers of 1,000 units (Table 3). Cloned and fitted; ``FrozenEstimator(fitted)`` is used as it is.
-    variant, k, pseudo_count, vote_share, criterion, floor, alpha, min_weight, distance, lend_calibration, max_polytopes, calibration_size,
-    n_jobs, random_state : as in :class:`~kdgraph.density.KernelDensityForest`; of "reference" and "figure1", what was published for
-        networks.
+    estimator : a network of :mod:`kdgraph.parents.networks`, anything with ``predict_proba`` and a torch module as ``module_``, or a
+        pipeline that ends in one; None for four layers of 1,000 units (Table 3). Cloned and fitted; ``FrozenEstimator(fitted)`` is used as
+        it is.
+    variant, k, pseudo_count, vote_share, vote_power, criterion, floor, alpha, min_weight, distance, lend_calibration, max_polytopes,
+    calibration_size, n_jobs, random_state : as in :class:`~kdgraph.density.KernelDensityForest`; of "reference" and "figure1", what was
+        published for networks.
     output_bits : whether the output's bits, p > 1/K, count as one more layer.
     layers : the ReLU-like layers whose units are read: "all", or "head", those of the dense layers at the network's end (the one before
         them if they have none).

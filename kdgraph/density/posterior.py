@@ -13,7 +13,7 @@ from kdgraph.density.graph import KernelDensityGraph, Visit
 class QueryPosterior:
     """Class masses around the query itself, mixed with the parent's own vote.
 
-    P(y|x) = v·vote_y(x) + (1 - v)·(Σ_i K(x, x_i)^p [y_i = y] + a·prior_y) / (Σ_i K(x, x_i)^p + a).
+    P(y|x) = v·vote_y(x)^β / Σ_k vote_k(x)^β + (1 - v)·(Σ_i K(x, x_i)^p [y_i = y] + a·prior_y) / (Σ_i K(x, x_i)^p + a).
 
     The paper reads the posterior at the nearest polytope's centre; around the query the same sum is smooth, and costs nothing more.
     """
@@ -21,6 +21,7 @@ class QueryPosterior:
     exponent: float
     pseudo_count: float
     vote_share: float
+    vote_power: float
     prior: np.ndarray
 
     @property
@@ -33,7 +34,8 @@ class QueryPosterior:
         smoothed = smooth(visit.masses[:, :, 0], self.pseudo_count, self.prior)
         if not self.vote_share:
             return smoothed, visit.log_density
-        return self.vote_share * graph.partition.vote(visit.place) + (1 - self.vote_share) * smoothed, visit.log_density
+        vote = tempered(graph.partition.vote(visit.place), self.vote_power)
+        return self.vote_share * vote + (1 - self.vote_share) * smoothed, visit.log_density
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,14 @@ class NearestPosterior:
         with np.errstate(divide="ignore", invalid="ignore"):
             log_share = np.log(masses) - np.log(masses.sum(axis=0)) + np.log(prior)
         return cls(exponent, np.where(masses > 0, log_share, -np.inf))
+
+
+def tempered(vote: np.ndarray, power: float) -> np.ndarray:
+    """Float[n, K]: ``vote`` raised to ``power``, as if its logits were divided by a temperature of 1/power."""
+    if power == 1:
+        return vote
+    raised = (vote / vote.max(axis=1, keepdims=True)) ** power
+    return raised / raised.sum(axis=1, keepdims=True)
 
 
 def smooth(masses: np.ndarray, pseudo_count: float, prior: np.ndarray) -> np.ndarray:

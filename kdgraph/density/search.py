@@ -1,4 +1,4 @@
-"""The search on held-out rows for exponent, pseudo-count and vote share (Dey et al., below Eq. 15: "grid search on a hold-out dataset")."""
+"""The search on held-out rows (Dey et al., below Eq. 15: "grid search on a hold-out dataset") for exponent, pseudo-count and vote."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from kdgraph.density.graph import KernelDensityGraph
-from kdgraph.density.posterior import NearestPosterior, QueryPosterior, smooth
+from kdgraph.density.posterior import NearestPosterior, QueryPosterior, smooth, tempered
 from kdgraph.density.published import Stage
 from kdgraph.geometry import Place
 from kdgraph.metrics import ece
@@ -22,6 +22,8 @@ K_GRID = np.geomspace(0.02, 20, 24)
 """Factors of log n in the exponent of Eq. 15: from nearly flat (a power of 0.14 at 1,000 rows) to the nearest polytope alone."""
 PSEUDO_COUNTS = np.geomspace(1e-5, 10, 13)
 VOTE_SHARES = np.linspace(0, 1, 5)
+VOTE_POWERS = np.geomspace(0.1, 10, 41)
+"""Inverse temperatures: below 1 for an overconfident network, above 1 for a forest, whose fully grown trees vote too evenly."""
 _CLIP = 1e-6
 """Probabilities count as at least this in the search; without it one empty neighbourhood would decide."""
 _CHUNK = 4096
@@ -43,16 +45,21 @@ def search_query(
     exponents: np.ndarray,
     pseudo_count: float | Literal["auto"] = "auto",
     vote_share: float | Literal["auto"] = "auto",
+    vote_power: float | Literal["auto"] = "auto",
     criterion: Criterion = "nll",
 ) -> tuple[QueryPosterior, np.ndarray]:
     """The best :class:`QueryPosterior` on held-out rows, and the log density (Float[m]) at each of these rows.
 
+    The vote is tried as it is and tempered by the power that makes its own NLL least (temperature scaling), not by every power.
     ``place`` says where the held-out rows lie. Where they are lenders of the graph, ``own`` (Float[m]) is the similarity of each to the
     polytope that holds its mass, and it is judged without that mass (leave-one-out).
     """
     pseudo_counts = PSEUDO_COUNTS if pseudo_count == "auto" else np.array([pseudo_count])
     vote_shares = VOTE_SHARES if vote_share == "auto" else np.array([vote_share])
-    scores, log_density = np.zeros((len(exponents), len(pseudo_counts), len(vote_shares))), np.empty(len(held_out))
+    vote = graph.partition.vote(place)
+    vote_powers = list(dict.fromkeys([1.0, best_power(vote, held_out)])) if vote_power == "auto" else [vote_power]
+    scores = np.zeros((len(vote_powers), len(exponents), len(pseudo_counts), len(vote_shares)))
+    log_density = np.empty(len(held_out))
     together = _CHUNK if criterion == "nll" else len(held_out)  # ECE is no sum over rows
     for start in range(0, len(held_out), together):
         chunk = slice(start, start + together)
@@ -62,10 +69,23 @@ def search_query(
         if own is not None:
             lent = own[chunk, None] ** exponents
             masses = np.maximum(masses - rows.one_hot(len(prior))[:, :, None] * lent[:, None, :], 0)
-        scores += _scores(masses, graph.partition.vote(visit.place), rows, prior, pseudo_counts, vote_shares, criterion)
+        for tried, power in zip(scores, vote_powers, strict=True):
+            tried += _scores(masses, tempered(vote[chunk], power), rows, prior, pseudo_counts, vote_shares, criterion)
         log_density[chunk] = visit.log_density
-    k, a, v = np.unravel_index(np.argmin(scores), scores.shape)
-    return QueryPosterior(float(exponents[k]), float(pseudo_counts[a]), float(vote_shares[v]), prior), log_density
+    t, k, a, v = np.unravel_index(np.argmin(scores), scores.shape)
+    found = QueryPosterior(
+        exponent=float(exponents[k]),
+        pseudo_count=float(pseudo_counts[a]),
+        vote_share=float(vote_shares[v]),
+        vote_power=float(vote_powers[t]),
+        prior=prior,
+    )
+    return found, log_density
+
+
+def best_power(vote: np.ndarray, rows: Rows) -> float:
+    """The power of ``vote`` (Float[m, K]) with the least NLL on ``rows``: temperature scaling (Guo et al. 2017) on a grid of 1/T."""
+    return float(VOTE_POWERS[np.argmin([nll(tempered(vote, power), rows) for power in VOTE_POWERS])])
 
 
 def _scores(masses, vote, rows: Rows, prior, pseudo_counts, vote_shares, criterion: Criterion) -> np.ndarray:

@@ -33,6 +33,7 @@ class Options:
     k: float | Literal["auto"] = "auto"
     pseudo_count: float | Literal["auto"] = "auto"
     vote_share: float | Literal["auto"] = "auto"
+    vote_power: float | Literal["auto"] = "auto"
     criterion: Criterion = "nll"
     distance: Distance | None = None
     lend_calibration: bool = True
@@ -78,6 +79,7 @@ def fit_kdgraph(partition: Partition, train: Rows, held_out: Rows, prior: np.nda
         exponents=(K_GRID if options.k == "auto" else np.array([options.k])) * math.log(n),
         pseudo_count=options.pseudo_count,
         vote_share=options.vote_share,
+        vote_power=options.vote_power,
         criterion=options.criterion,
     )
     return Fitted(graph, posterior, log_density)

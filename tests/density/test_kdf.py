@@ -140,7 +140,7 @@ def test_weights_reach_forest_prior_and_masses(three, variant):
 def test_class_weights_of_the_parent_keep_working(three):
     X, y = three
     balanced = forest(class_weight="balanced", min_samples_leaf=5)
-    kdf = KernelDensityForest(balanced, vote_share=1.0, random_state=0).fit(X, y)
+    kdf = KernelDensityForest(balanced, vote_share=1.0, vote_power=1.0, random_state=0).fit(X, y)
     place = kdf.graph_.partition.place(X)
     np.testing.assert_array_equal(kdf.graph_.partition.vote(place), kdf.estimator_.predict_proba(X))
     weight = 1 / (1 + np.exp(kdf.log_floor_ - kdf.graph_.log_density(X)))[:, None]
@@ -257,7 +257,7 @@ def test_what_was_learnt(fitted):
             "n_polytopes",
             "singleton_share",
             "exponent",
-            *(["pseudo_count", "vote_share"] if variant == "kdgraph" else []),
+            *(["pseudo_count", "vote_share", "vote_power"] if variant == "kdgraph" else []),
             "log_floor",
         ]
         assert list(learnt) == names
@@ -268,10 +268,10 @@ def test_what_was_learnt(fitted):
 
 
 def test_given_hyperparameters_are_used(data):
-    kdf = KernelDensityForest(forest(), k=0.5, pseudo_count=0.25, vote_share=0.125, floor=-7, random_state=0).fit(*data)
+    kdf = KernelDensityForest(forest(), k=0.5, pseudo_count=0.25, vote_share=0.125, vote_power=3, floor=-7, random_state=0).fit(*data)
     learnt = kdf.describe()
     assert learnt["exponent"] == pytest.approx(0.5 * np.log(168))  # of the 240 rows 30 % are held out
-    assert (learnt["pseudo_count"], learnt["vote_share"], learnt["log_floor"]) == (0.25, 0.125, -7)
+    assert [learnt[name] for name in ("pseudo_count", "vote_share", "vote_power", "log_floor")] == [0.25, 0.125, 3, -7]
 
 
 @pytest.mark.parametrize(

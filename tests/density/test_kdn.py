@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from scipy.spatial.distance import cdist
+from scipy.special import softmax
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
@@ -61,7 +62,8 @@ def test_probabilities_are_those_of_the_formula(three, three_blobs, output_bits)
     p = kdn.posterior_
     masses = similarity(kdn, test, rows) ** p.exponent @ np.eye(3)[labels]
     smoothed = (masses + p.pseudo_count * kdn.prior_) / (masses.sum(axis=1, keepdims=True) + p.pseudo_count)
-    posterior = p.vote_share * kdn.estimator_.predict_proba(test) + (1 - p.vote_share) * smoothed
+    vote = softmax(p.vote_power * np.log(kdn.estimator_.predict_proba(test)), axis=1)
+    posterior = p.vote_share * vote + (1 - p.vote_share) * smoothed
     density = kdn.graph_.log_density(test)
     weight = np.maximum(1 / (1 + np.exp(kdn.log_floor_ - density)), kdn.min_weight)[:, None]
     expected = weight * posterior + (1 - weight) * kdn.prior_

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy.special import softmax
 from sklearn.metrics import log_loss
 
 from kdgraph.density import KernelDensityGraph, search
 from kdgraph.density.gaussians import as_printed, shrunk
 from kdgraph.density.posterior import NearestPosterior, QueryPosterior, smooth
-from kdgraph.density.search import K_GRID, PSEUDO_COUNTS, VOTE_SHARES, nll, search_nearest, search_query
+from kdgraph.density.search import K_GRID, PSEUDO_COUNTS, VOTE_POWERS, VOTE_SHARES, best_power, nll, search_nearest, search_query
 from kdgraph.metrics import ece
+from kdgraph.parents import Rows
 
 EXPONENTS = np.array([0.1, 1.0, 4.0, 20.0])
 
@@ -67,24 +70,32 @@ def test_each_held_out_row_is_judged_without_its_own_mass(problem, rows, monkeyp
         np.testing.assert_allclose(seen[0][:, :, j], leave_one_out(problem, held_out, exponent), atol=1e-12)  # masses up to 200
 
 
+def naive_best_power(vote, rows) -> float:
+    """Of the grid, one candidate at a time, in log space."""
+
+    def loss(power):
+        proba = softmax(power * np.log(np.maximum(vote, 1e-300)), axis=1)
+        return -np.log(np.maximum(proba[np.arange(len(rows)), rows.y], 1e-6)) @ rows.weight
+
+    return min(VOTE_POWERS, key=loss)
+
+
 @pytest.mark.parametrize("criterion", ["nll", "ece"])
 def test_the_best_of_all_candidates_is_taken(problem, criterion):
     held_out = problem.weighted
     graph, place = lent_graph(problem, held_out)
     vote = problem.forest.predict_proba(held_out.X)
     best, lowest = None, math.inf
-    for exponent in EXPONENTS:
+    for power, exponent, a, v in itertools.product((1.0, naive_best_power(vote, held_out)), EXPONENTS, PSEUDO_COUNTS, VOTE_SHARES):
         masses = leave_one_out(problem, held_out, exponent)
-        for a in PSEUDO_COUNTS:
-            smoothed = (masses + a * problem.prior) / (masses.sum(axis=1) + a)[:, None]
-            for v in VOTE_SHARES:
-                proba = v * vote + (1 - v) * smoothed
-                own = np.maximum(proba[np.arange(len(held_out)), held_out.y], 1e-6)
-                score = -np.log(own) @ held_out.weight if criterion == "nll" else len(held_out) * ece(held_out.y, proba)
-                if score < lowest - 1e-9:
-                    best, lowest = (exponent, a, v), score
+        smoothed = (masses + a * problem.prior) / (masses.sum(axis=1) + a)[:, None]
+        proba = v * softmax(power * np.log(np.maximum(vote, 1e-300)), axis=1) + (1 - v) * smoothed
+        own = np.maximum(proba[np.arange(len(held_out)), held_out.y], 1e-6)
+        score = -np.log(own) @ held_out.weight if criterion == "nll" else len(held_out) * ece(held_out.y, proba)
+        if score < lowest - 1e-9:
+            best, lowest = (exponent, a, v, power), score
     found, log_density = search_query(graph, place, held_out, problem.prior, own=ones(problem), exponents=EXPONENTS, criterion=criterion)
-    assert (found.exponent, found.pseudo_count, found.vote_share) == best
+    assert (found.exponent, found.pseudo_count, found.vote_share, found.vote_power) == best
     assert np.array_equal(log_density, graph.log_density(held_out.X))
 
 
@@ -94,11 +105,8 @@ def test_the_chunk_of_rows_that_is_kept_at_once_changes_nothing(problem, monkeyp
     expected = search_query(graph, place, problem.held_out, problem.prior, own=ones(problem), exponents=EXPONENTS)
     monkeypatch.setattr(search, "_CHUNK", chunk)
     found = search_query(graph, place, problem.held_out, problem.prior, own=ones(problem), exponents=EXPONENTS)
-    assert (found[0].exponent, found[0].pseudo_count, found[0].vote_share) == (
-        expected[0].exponent,
-        expected[0].pseudo_count,
-        expected[0].vote_share,
-    )
+    for name in ("exponent", "pseudo_count", "vote_share", "vote_power"):
+        assert getattr(found[0], name) == getattr(expected[0], name)
     assert np.array_equal(found[1], expected[1])
 
 
@@ -113,8 +121,19 @@ def test_given_values_are_not_searched(problem):
         exponents=np.array([2.5]),
         pseudo_count=0.7,
         vote_share=0.3,
+        vote_power=1.7,
     )
-    assert (found.exponent, found.pseudo_count, found.vote_share) == (2.5, 0.7, 0.3)
+    assert (found.exponent, found.pseudo_count, found.vote_share, found.vote_power) == (2.5, 0.7, 0.3, 1.7)
+
+
+def test_the_power_of_an_overconfident_vote_is_below_one_and_of_a_timid_one_above():
+    rng = np.random.default_rng(0)
+    logits = rng.normal(size=(4000, 3))
+    truth = softmax(logits, axis=1)
+    y = (truth.cumsum(axis=1) < rng.random((4000, 1))).sum(axis=1)
+    rows = Rows(logits, y, np.ones(len(y)))
+    for inverse in (0.5, 2.0):  # the grid's neighbours are 12 % apart; 4,000 rows find the temperature to a few percent
+        assert best_power(softmax(logits / inverse, axis=1), rows) == pytest.approx(inverse, rel=0.13)
 
 
 def test_the_search_at_the_nearest_polytope_goes_through_its_stages(problem):
@@ -171,9 +190,11 @@ def test_a_class_without_mass_has_no_share_and_no_nan():
 
 def test_the_posterior_around_a_query_mixes_masses_and_vote(problem):
     graph, place = lent_graph(problem, problem.held_out)
-    found = QueryPosterior(2.0, 0.5, 0.25, problem.prior)
+    found = QueryPosterior(2.0, 0.5, 0.25, 1.5, problem.prior)
     visit = graph.visit(place, found.exponents)
     posterior, log_density = found(visit, graph)
-    expected = 0.25 * problem.forest.predict_proba(problem.held_out.X) + 0.75 * smooth(visit.masses[:, :, 0], 0.5, problem.prior)
-    np.testing.assert_allclose(posterior, expected, atol=1e-15)
+    vote = problem.forest.predict_proba(problem.held_out.X) ** 1.5
+    vote /= vote.sum(axis=1, keepdims=True)
+    expected = 0.25 * vote + 0.75 * smooth(visit.masses[:, :, 0], 0.5, problem.prior)
+    np.testing.assert_allclose(posterior, expected, atol=1e-14)
     assert log_density is visit.log_density
