@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+from kdgraph.figures.by_set import confidence_by_set
 from kdgraph.figures.colormap import posterior_colormap
 from kdgraph.figures.confidence import confidence_against_radius
 from kdgraph.figures.images import image_row
+from kdgraph.figures.improvement import improvement_summary
+from kdgraph.figures.pages import dataset_pages
+from kdgraph.figures.panels import Repeated
 from kdgraph.figures.posterior import posterior_maps
 from kdgraph.figures.posterior_grid import posterior_grid
 from kdgraph.figures.reliability import reliability_diagram
 from kdgraph.figures.shift import confidence_against_shift
 from kdgraph.figures.style import save, styled
-from kdgraph.figures.summary import Repeated, simulation_summary
+from kdgraph.figures.summary import simulation_summary
 
 __all__ = [
     "Repeated",
     "confidence_against_radius",
     "confidence_against_shift",
+    "confidence_by_set",
+    "dataset_pages",
     "image_row",
+    "improvement_summary",
     "posterior_colormap",
     "posterior_grid",
     "posterior_maps",

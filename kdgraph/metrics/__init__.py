@@ -8,20 +8,24 @@ A new metric is a function decorated with :func:`metric` or :func:`mean_over_row
 from __future__ import annotations
 
 from kdgraph.metrics.accuracy import brier, error, nll
-from kdgraph.metrics.calibration import ReliabilityBins, ece, mce, reliability_bins
-from kdgraph.metrics.confidence import mmc, mmc_wrong, oce
+from kdgraph.metrics.calibration import ReliabilityBins, ece, ece_by_edges, mce, reliability_bins
+from kdgraph.metrics.confidence import mmc, mmc_wrong, oce, oce_of_mean
+from kdgraph.metrics.improvement import Improvement, absolute_improvement, relative_improvement
 from kdgraph.metrics.posterior import hellinger
 from kdgraph.metrics.registry import METRICS, Metric, mean_over_rows, metric
 from kdgraph.metrics.scoring import Score, check_metric, needs, options_of, score
 
 __all__ = [
     "METRICS",
+    "Improvement",
     "Metric",
     "ReliabilityBins",
     "Score",
+    "absolute_improvement",
     "brier",
     "check_metric",
     "ece",
+    "ece_by_edges",
     "error",
     "hellinger",
     "mce",
@@ -32,7 +36,9 @@ __all__ = [
     "needs",
     "nll",
     "oce",
+    "oce_of_mean",
     "options_of",
+    "relative_improvement",
     "reliability_bins",
     "score",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kdgraph.metrics.registry import mean_over_rows
+from kdgraph.metrics.registry import mean_over_rows, metric
 
 
 @mean_over_rows("mean max confidence", better="neither")
@@ -52,8 +52,8 @@ def mmc_wrong(y: np.ndarray, proba: np.ndarray) -> np.ndarray:
 def oce(proba: np.ndarray, prior: np.ndarray) -> np.ndarray:
     """Out-of-distribution calibration error: mean over rows of ``|max_k proba[i, k] - max_k prior[k]|``, in [0, 1 - 1/K].
 
-    The absolute value is taken row by row, as printed. ``|mmc - max prior|`` is smaller wherever some rows are above the
-    prior and some below.
+    The absolute value is taken row by row, as printed. ``|mmc - max prior|``, which is :func:`oce_of_mean`, is smaller wherever some
+    rows are above the prior and some below.
 
     Parameters
     ----------
@@ -70,3 +70,21 @@ def oce(proba: np.ndarray, prior: np.ndarray) -> np.ndarray:
     0.125
     """
     return np.abs(proba.max(axis=1) - prior.max())
+
+
+@metric("OCE of the mean", better="lower")
+def oce_of_mean(proba: np.ndarray, prior: np.ndarray) -> float:
+    """``|mmc - max_k prior[k]|``: rows above the prior and rows below it cancel, so it is at most :func:`oce`, in [0, 1 - 1/K].
+
+    This is what the published implementation of Dey et al. computes where their paper has Eq. 18.
+
+    Parameters
+    ----------
+    proba, prior : as for :func:`oce`.
+
+    Examples
+    --------
+    >>> oce_of_mean([[0.75, 0.25], [0.5, 0.5]], prior=[0.625, 0.375])
+    0.0
+    """
+    return float(abs(proba.max(axis=1).mean() - prior.max()))

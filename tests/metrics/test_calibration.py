@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from sklearn.calibration import calibration_curve
 
 from kdgraph.errors import ParameterError
-from kdgraph.metrics import ece, mce, reliability_bins
+from kdgraph.metrics import ece, ece_by_edges, mce, reliability_bins
 
 ROUNDING = 1e-12  # sums of at most 1,000 terms of order 1 in float64, added in another order
 
@@ -186,3 +187,33 @@ def test_bins_refuse_what_they_cannot_sort(confidence: list, correct: list, mess
     with pytest.raises(ValueError) as raised:  # noqa: PT011  # the whole message is compared below
         reliability_bins(np.array(confidence), np.array(correct))
     assert str(raised.value) == message
+
+
+def ece_between_edges(y, proba, edges: int) -> float:
+    """What the published implementation of Dey et al. is described to do: equally spaced edges, bins that hold their right edge."""
+    edge = np.linspace(0, 1, edges)
+    total = 0.0
+    for low, high in pairwise(edge):
+        inside = [i for i, row in enumerate(proba) if low < max(row) <= high]
+        if inside:
+            accuracy = sum(int(np.argmax(proba[i]) == y[i]) for i in inside) / len(inside)
+            total += len(inside) * abs(accuracy - sum(max(proba[i]) for i in inside) / len(inside))
+    return total / len(y)
+
+
+@pytest.mark.parametrize("edges", [2, 10, 15, 30])
+@pytest.mark.parametrize("n_classes", [2, 7])
+def test_ece_by_edges_agrees_with_a_loop_between_them(edges: int, n_classes: int) -> None:
+    y, proba = sample(300, n_classes)
+    assert ece_by_edges(y, proba, edges=edges) == pytest.approx(ece_between_edges(y, proba, edges), abs=ROUNDING)
+    assert ece_by_edges(y, proba, edges=edges) == ece(y, proba, bins=edges - 1)
+
+
+def test_edges_are_not_bins() -> None:
+    y, proba = sample(300, 3)
+    assert ece_by_edges(y, proba, edges=10) != ece(y, proba, bins=10)
+
+
+def test_one_edge_makes_no_bin() -> None:
+    with pytest.raises(ParameterError, match="edges must be at least 2, got 1"):
+        ece_by_edges([0], [[1.0, 0.0]], edges=1)

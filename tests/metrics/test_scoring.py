@@ -20,7 +20,7 @@ from kdgraph.metrics import METRICS, check_metric, mean_over_rows, metric, needs
 RNG = np.random.default_rng(0)
 PROBA = RNG.dirichlet(np.ones(3), size=60)
 INPUTS = {"y": RNG.integers(3, size=60), "proba": PROBA, "prior": np.full(3, 1 / 3), "truth": RNG.dirichlet(np.ones(3), size=60)}
-NAMES = ["error", "nll", "brier", "ece", "mce", "mmc", "mmc_wrong", "oce", "hellinger"]
+NAMES = ["error", "nll", "brier", "ece", "ece_by_edges", "mce", "mmc", "mmc_wrong", "oce", "oce_of_mean", "hellinger"]
 CONF = Path(__file__).parents[2] / "conf" / "metrics"
 
 
@@ -33,7 +33,7 @@ def test_score_is_the_function_s_value_and_fits_into_json(name: str) -> None:
     found = score(name, INPUTS)
     assert found.value == pytest.approx(METRICS[name](**{key: INPUTS[key] for key in needs(name)}), abs=1e-15)
     assert json.loads(json.dumps(asdict(found), allow_nan=False)) == asdict(found)
-    assert (found.stderr is None) == (name in ("ece", "mce"))
+    assert (found.stderr is None) == (name in ("ece", "ece_by_edges", "mce", "oce_of_mean"))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -84,7 +84,8 @@ def test_one_row_has_no_standard_error() -> None:
     [
         (
             "elc", (), {},
-            "no metric named 'elc'; did you mean 'ece'? (available: brier, ece, error, hellinger, mce, mmc, mmc_wrong, nll, oce)",
+            "no metric named 'elc'; did you mean 'ece'? "
+            "(available: brier, ece, ece_by_edges, error, hellinger, mce, mmc, mmc_wrong, nll, oce, oce_of_mean)",
         ),
         ("ece", (), {"bin": 3}, "ece has no option 'bin'; did you mean 'bins'? (available: bins, norm, strategy)"),
         ("mmc", (), {"clip": 3}, "mmc has no option 'clip'; (available: none)"),

@@ -1,0 +1,124 @@
+"""Figure of improvements: medians and quartiles are those of the data sets, as lines and as strips, and everything is legible."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from kdgraph.figures import Repeated, improvement_summary
+from kdgraph.figures.style import BLUE, GREY
+
+FOREST = ["random forest", "KDF", "isotonic", "sigmoid", "gated isotonic", "refit on all rows"]
+NETWORK = ["network", "KDN", "isotonic", "sigmoid", "gated isotonic"]
+SIZES = np.array([100.0, 300, 1000, 9000])
+RADII = np.linspace(1, 5, 9)
+
+
+def improvements(names, x, spread=0.3, sets=21, seed=0) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    curves = {name: 1 - np.exp(rng.normal(0, spread, (sets, len(x)))) for name in names}
+    return curves | {names[0]: np.zeros((sets, len(x)))}
+
+
+def strips(names, **options) -> Repeated:
+    return Repeated(np.array([1.0]), improvements(names, [1], **options), "")
+
+
+def lines(names, **options) -> Repeated:
+    return Repeated(SIZES, improvements(names, SIZES, **options), "rows", log=True)
+
+
+def far(names) -> Repeated:
+    return Repeated(RADII, improvements(names, RADII, spread=1.0), "radius")
+
+
+def panel(figure, title: str, nth: int = 0):
+    return [axes for axes in figure.axes if axes.get_title() == title][nth]
+
+
+def test_a_line_is_the_median_and_bars_are_quartiles() -> None:
+    measured = lines(FOREST)
+    measured.curves["KDF"][:6, -1] = np.nan
+    axes = panel(improvement_summary({"forest": {"error": measured, "OCE": far(FOREST)}}, band_of="21 sets"), "error")
+    for name in FOREST[1:]:
+        known = [np.sort(column[~np.isnan(column)]) for column in measured.curves[name].T]
+        (line,) = [line for line in axes.lines if line.get_label() == name]
+        np.testing.assert_allclose(line.get_ydata(), [column[len(column) // 2] for column in known], rtol=1e-12)
+        (bars,) = [artist for artist in axes.collections if artist.get_gid() == f"band {name}"]
+        for (x, low), (_, high) in bars.get_segments():
+            column = known[int(np.flatnonzero(x == SIZES)[0])]
+            np.testing.assert_allclose([low, high], np.quantile(column, [0.25, 0.75]), rtol=1e-12)
+    assert (axes.lines[0].get_color(), set(axes.lines[0].get_ydata()), axes.get_xscale()) == (GREY, {0.0}, "log")
+    assert "21 sets → 15–21" in [text.get_text() for text in axes.texts]
+
+
+def test_a_strip_has_a_dot_a_data_set_a_bar_and_its_median() -> None:
+    measured = strips(FOREST)
+    measured.curves["KDF"][:2] = np.nan
+    axes = panel(improvement_summary({"forest": {"error": measured}}, band_of="21 sets"), "error")
+    for lane, name in enumerate(FOREST[1:]):
+        values = measured.curves[name][:, 0]
+        values = values[~np.isnan(values)]
+        drawn = {line.get_gid(): line for line in axes.lines}
+        dots = drawn[f"dots {name}"]
+        assert sorted(dots.get_xdata()) == sorted(values)
+        assert np.abs(np.asarray(dots.get_ydata()) - lane).max() < 0.4
+        np.testing.assert_allclose(drawn[f"band {name}"].get_xdata(), np.quantile(values, [0.25, 0.75]))
+        assert set(drawn[f"median {name}"].get_xdata()) == {np.median(values)}
+        assert axes.get_xlim()[0] < values.min() and values.max() < axes.get_xlim()[1]
+    assert [text.get_text() for text in axes.texts if text.get_text() in FOREST] == FOREST[1:]
+    assert "19–21 sets" in [text.get_text() for text in axes.texts]
+
+
+def test_dots_of_one_place_do_not_lie_over_each_other() -> None:
+    same = Repeated(np.array([1.0]), {"parent": np.zeros((9, 1)), "KDF": np.full((9, 1), 0.25)}, "")
+    axes = panel(improvement_summary({"forest": {"error": same}}, band_of="9 sets"), "error")
+    (dots,) = [line for line in axes.lines if line.get_gid() == "dots KDF"]
+    heights = np.sort(np.asarray(dots.get_ydata()))
+    assert (np.diff(heights) > 0.05).all() and np.isclose(heights.mean(), 0)
+
+
+def test_a_quantity_has_one_scale_in_all_groups_and_colours_go_by_position() -> None:
+    figure = improvement_summary(
+        {
+            "forest": {"error": strips(FOREST), "OCE": far(FOREST)},
+            "network": {"error": strips(NETWORK, spread=1.5, seed=1), "OCE": far(NETWORK)},
+        },
+        band_of="21 sets",
+    )
+    assert panel(figure, "error", 0).get_xlim() == panel(figure, "error", 1).get_xlim()
+    assert panel(figure, "OCE", 0).get_ylim() == panel(figure, "OCE", 1).get_ylim()
+    colors = {line.get_label(): line.get_color() for axes in figure.axes for line in axes.lines}
+    assert colors["KDF"] == colors["KDN"] == BLUE
+
+
+@pytest.mark.parametrize("names", [FOREST[:2], FOREST])
+@pytest.mark.parametrize(
+    "kinds",
+    [(strips, strips, strips, far), (lines, lines, far), (strips,), (lines, strips), (far,), (strips, strips, strips)],
+    ids=lambda kinds: "-".join(kind.__name__ for kind in kinds),
+)
+def test_it_is_legible(kinds, names, assert_legible, texts_of) -> None:
+    quantities = {f"quantity {i}": kind(names) for i, kind in enumerate(kinds)}
+    figure = improvement_summary({"random forest": quantities, "random forest again": quantities}, band_of="21 data sets")
+    assert figure.get_size_inches()[0] == 7.0
+    assert_legible(figure)
+    assert set(names[1:]) <= set(texts_of(figure)) or kinds == (lines, strips)
+
+
+@pytest.mark.parametrize(
+    ("panels", "message"),
+    [
+        ({}, "needs a group with a quantity"),
+        ({"forest": {}}, "needs a group with a quantity"),
+        ({"forest": {"error": strips(FOREST[:1])}}, "'forest' needs the parent and the same methods"),
+        ({"forest": {"error": strips(FOREST), "OCE": far(NETWORK)}}, "'forest' needs the parent and the same methods"),
+        (
+            {"forest": {"error": Repeated(np.array([1.0]), {"a": np.zeros((2, 1)), "b": np.full((2, 1), np.nan)}, "")}},
+            "a number in each column",
+        ),
+    ],
+)
+def test_what_cannot_be_drawn(panels, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        improvement_summary(panels, band_of="sets")

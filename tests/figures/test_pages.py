@@ -1,0 +1,95 @@
+"""Pages of many data sets: as many as it takes, with the same columns, and one range of the parameter below each other."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from kdgraph.figures import Repeated, dataset_pages
+
+NAMES = ["parent", "KDF or KDN", "isotonic", "sigmoid", "gated isotonic"]
+RADII = np.linspace(1, 5, 9)
+
+
+def quantities(sizes, level: float = 0.1, names=NAMES) -> dict[str, Repeated]:
+    rng = np.random.default_rng(int(1000 * level))
+    errors = {name: level + 0.02 * rng.random((3, len(sizes))) for name in names}
+    far = {name: 0.6 + 0.1 * rng.random((3, len(RADII))) for name in names}
+    return {
+        "error": Repeated(np.array(sizes, dtype=float), errors, "rows", log=True),
+        "max confidence": Repeated(RADII, far, "radius", prior=0.5),
+    }
+
+
+def rows(n: int, sizes=(100, 900)) -> dict:
+    return {f"set {i}": {"forest": quantities(sizes, 0.1 + 0.01 * i), "network": quantities(sizes)} for i in range(n)}
+
+
+@pytest.mark.parametrize(("n", "pages"), [(1, [1]), (10, [10]), (11, [10, 1]), (25, [10, 10, 5])])
+def test_every_data_set_is_on_one_page(n, pages, texts_of) -> None:
+    figures = dataset_pages(rows(n), band_of="3 seeds")
+    shown = [[text for text in texts_of(figure) if text.startswith("set ")] for figure in figures]
+    assert [len(page) for page in shown] == pages
+    assert [name for page in shown for name in page] == [f"set {i}" for i in range(n)]
+    assert [len(figure.axes) for figure in figures] == [4 * page for page in pages]
+
+
+def test_a_panel_has_medians_and_quartiles_of_its_data_set() -> None:
+    given = rows(2)
+    (figure,) = dataset_pages(given, band_of="3 seeds")
+    axes = figure.axes[4]  # the second row's first
+    for name, values in given["set 1"]["forest"]["error"].curves.items():
+        (line,) = [line for line in axes.lines if line.get_label() == name]
+        np.testing.assert_array_equal(line.get_ydata(), np.sort(values, axis=0)[1])
+
+
+def test_a_single_size_gives_a_point_and_a_bar_for_each_model() -> None:
+    given = rows(1, sizes=(900,))
+    (figure,) = dataset_pages(given, band_of="3 seeds")
+    axes = figure.axes[0]
+    for i, (name, values) in enumerate(given["set 0"]["forest"]["error"].curves.items()):
+        (point,) = [line for line in axes.lines if line.get_label() == name]
+        assert (list(point.get_xdata()), list(point.get_ydata())) == ([i], [np.median(values)])
+        (bar,) = [line for line in axes.lines if line.get_gid() == f"band {name}"]
+        np.testing.assert_allclose(bar.get_ydata(), np.quantile(values, [0.25, 0.75]))
+
+
+def test_panels_below_each_other_have_one_range() -> None:
+    given = rows(1, sizes=(100, 300)) | {"large": {"forest": quantities((120, 9000)), "network": quantities((120, 9000))}}
+    (figure,) = dataset_pages(given, band_of="3 seeds")
+    assert [axes.get_xlim() for axes in figure.axes if axes.get_xscale() == "log"] == [(100.0, 9000.0)] * 4
+
+
+@pytest.mark.parametrize("sizes", [(900,), (100, 900)])
+def test_it_is_legible(sizes, assert_legible) -> None:
+    names = ["analcatdata_authorship", "climate_model_simulation_crashes", "wdbc", "onelongnamewithoutanyseparatoratall"]
+    for figure in dataset_pages(dict(zip(names, rows(4, sizes).values(), strict=True)), band_of="10 seeds"):
+        assert figure.get_size_inches()[0] == 7.0
+        assert_legible(figure)
+
+
+def test_what_a_row_lacks_stays_empty_and_the_lowest_panel_is_labelled() -> None:
+    given = rows(2)
+    del given["set 1"]["network"]
+    (figure,) = dataset_pages(given, band_of="3 seeds")
+    assert len(figure.axes) == 6
+    assert [axes.get_xlabel() for axes in figure.axes] == ["", "", "rows", "radius", "rows", "radius"]
+
+
+@pytest.mark.parametrize(
+    ("panels", "options", "message"),
+    [
+        ({}, {}, "a panel in at least one row"),
+        ({"a": {}}, {}, "a panel in at least one row"),
+        (rows(1), {"rows": 0}, "rows must be at least 1, got 0"),
+        (
+            {"a": {"forest": quantities((100, 900)), "network": quantities((100, 900), names=NAMES[:3])}},
+            {},
+            "'error' of 'network' in 'a'",
+        ),
+        ({"a": {"forest": quantities((900, 100))}}, {}, "'error' of 'forest' in 'a' needs one or more increasing values of rows"),
+    ],
+)
+def test_what_cannot_be_drawn(panels, options, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        dataset_pages(panels, band_of="3 seeds", **options)
