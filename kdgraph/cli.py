@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kdgraph.errors import ConfigError, KdgError, RunFailed, UsageError
-from kdgraph.messages import did_you_mean
+from kdgraph.errors import ConfigError, KdgError, NotAtHand, RunFailed, UsageError, did_you_mean
 
 if TYPE_CHECKING:
     import argparse
@@ -23,11 +22,14 @@ kdg: models that are honest about what they do not know
   kdg run [key=value …]        run an experiment; without arguments: dataset=spiral method=kdf
   kdg list [group]             what there is to choose from
   kdg show [key=value …]       the resolved config, and what a run of it would do
+  kdg data list|get|check  data sets of openml.org: which are here, fetch some, are they whole
   kdg completion bash|zsh|fish
   kdg --help | --version
 
 Choose an option of a group (dataset=digits), set a value (parent.n_estimators=100), or sweep over both:
   kdg run -m dataset=spiral,circle method=kdf,isotonic seed='range(0,5)'
+
+Data sets are fetched before a run starts; kdg data get takes names, groups (cc18), patterns, numbers of OpenML, or key=value as in run.
 
 Options of run and show
   -m                  sweep: every combination of the values
@@ -61,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _verb(arguments: list[str]) -> int:
-    verbs = {"run": _run, "list": _list, "show": _show, "completion": _completion}
+    verbs = {"run": _run, "list": _list, "show": _show, "data": _data, "completion": _completion}
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         print(HELP, end="")
         return 0
@@ -89,6 +91,7 @@ def _run(arguments: list[str]) -> int:
         return 0
     planned = _plan(args)
     from kdgraph.report.terminal import watching
+    from kdgraph.runner.at_hand import by_reason, fetch_all
     from kdgraph.runner.launch import launch, with_hydra
 
     if args.help or args.cfg or args.info:
@@ -97,19 +100,29 @@ def _run(arguments: list[str]) -> int:
     before = {job.config.run_id for job in planned.jobs if job.config.done and not job.config.force}
     _check(planned, before)
     _make_folders(planned)
+    todo = [job for job in planned.jobs if job.config.run_id not in before]
     if planned.multirun and not args.multirun:  # an experiment that is a sweep by itself, whose values may be swept over once more
         rest = ["--multirun", *rest]
     with watching() as watch:
-        outcomes = launch(planned, rest, watch)
-    return _tell(outcomes, planned, before, as_json)
+        watch.begin("data")
+        absent = fetch_all(todo, watch.note)
+        if absent and not planned.multirun:
+            raise next(iter(absent.values())).error
+        outcomes = launch(planned, rest, watch, skipped=frozenset(absent))
+    code = _tell(outcomes, planned, before, as_json)
+    for reason, names in by_reason(absent.values()).items():
+        print(f"kdg: not runnable: {', '.join(names)} ({reason})", file=sys.stderr)
+    return code or (0 if outcomes else NotAtHand.exit_code)
 
 
 def _show(arguments: list[str]) -> int:
     """``kdg show``: the config as YAML, with what would happen as comments."""
     planned = _plan(_hydra_arguments(arguments))
     _check(planned, set())
-    from kdgraph.report.preview import preview
+    from kdgraph.report.preview import preview, summary
+    from kdgraph.runner.at_hand import not_here
 
+    absent = not_here(planned.jobs)
     if not planned.multirun:
         import yaml
 
@@ -117,7 +130,9 @@ def _show(arguments: list[str]) -> int:
         nodes = {**config.science(), "n_jobs": config.n_jobs, "force": config.force, "out": config.out}
         print(yaml.safe_dump(nodes, sort_keys=False, default_flow_style=None, allow_unicode=True, width=120), end="")
     for job in planned.jobs:
-        print(preview(job.config))
+        print(preview(job.config, absent.get(job.config.run_id)))
+    if planned.multirun:
+        print(summary(planned.jobs, absent))
     return 0
 
 
@@ -130,6 +145,17 @@ def _list(arguments: list[str]) -> int:
         raise UsageError(f"list takes one group, got {' '.join(args.overrides)}")
     print(listing(_folders(args.config_dir), args.overrides[0] if args.overrides else None))
     return 0
+
+
+def _data(arguments: list[str]) -> int:
+    """``kdg data``: what is in the cache of openml.org, fetch more, check it."""
+    from kdgraph.data_verbs import VERBS, run_verb
+
+    verb, *words = arguments or [""]
+    if verb not in VERBS:
+        raise UsageError(f"data takes one of {', '.join(VERBS)}, got {verb or 'nothing'}")
+    args = _hydra_arguments(words)
+    return run_verb(verb, args.overrides, args.config_dir, _folders(args.config_dir))
 
 
 def _completion(arguments: list[str]) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-VERBS = ("run", "list", "show", "completion")
+VERBS = ("run", "list", "show", "data", "completion")
 
 _BASH = """\
 _kdg() {
@@ -12,6 +12,8 @@ _kdg() {
         "kdg run "*|"kdg show "*)
             choices=$(COMP_LINE="kdg ${line#kdg * }" kdg run -sc query=bash 2>/dev/null) ;;
         "kdg completion "*) choices="bash zsh fish" ;;
+        "kdg data "*" "*) choices="" ;;
+        "kdg data "*) choices="list get check" ;;
         "kdg "*" "*) choices="" ;;
         *) choices="{verbs}" ;;
     esac
@@ -34,6 +36,7 @@ end
 complete -c kdg -f
 complete -c kdg -n __fish_use_subcommand -a '{verbs}'
 complete -c kdg -n '__fish_seen_subcommand_from run show' -a '(__kdg_overrides)'
+complete -c kdg -n '__fish_seen_subcommand_from data' -a 'list get check'
 complete -c kdg -n '__fish_seen_subcommand_from completion' -a 'bash zsh fish'
 """
 

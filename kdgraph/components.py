@@ -13,7 +13,7 @@ from typing import Any
 
 from kdgraph.errors import ConfigError, ParameterError
 from kdgraph.messages import unknown_key
-from kdgraph.parameters import annotations_of, check_value
+from kdgraph.parameters import allows_null, annotations_of, check_value
 
 Node = Mapping[str, Any]
 INJECTED = frozenset({"estimator", "random_state", "n_jobs", "verbose", "report", "checkpoint"})
@@ -23,15 +23,20 @@ INJECTED = frozenset({"estimator", "random_state", "n_jobs", "verbose", "report"
 def build(node: Node, **injected: Any) -> Any:
     """Instantiate the component that ``node`` describes; ``_target_: null`` gives None.
 
-    ``injected`` values reach only a class that has a parameter of that name; keys that are no parameters of the class (``name``, the
-    row counts of a data set) stay out.
+    A parameter that is a node itself is built first. ``injected`` values reach only a class that has a parameter of that name; keys that
+    are no parameters of the class (``name``, the row counts of a data set) stay out.
     """
     target = target_of(node)
     if target is None:
         return None
     known = parameters_of(target)
-    given = {key: value for key, value in node.items() if key in known}
+    given = {key: build(value) if is_node(value) else value for key, value in node.items() if key in known}
     return target(**given, **{key: value for key, value in injected.items() if key in known})
+
+
+def is_node(value: Any) -> bool:
+    """Whether a value of a config describes a component."""
+    return isinstance(value, Mapping) and "_target_" in value
 
 
 def target_of(node: Node, path: str = "component") -> Any:
@@ -69,9 +74,11 @@ def check_component(path: str, node: Any, more: Mapping[str, Any] | None = None)
     annotations = {**(annotations_of(target) if target else {}), **(more or {})}
     parameters = parameters_of(target) if target else {}
     settable = set(parameters) - INJECTED
-    for key in settable - set(node):
-        if parameters[key].default is inspect.Parameter.empty:
+    for key in (key for key, parameter in parameters.items() if key in settable and parameter.default is inspect.Parameter.empty):
+        if key not in node:
             raise ConfigError(f"{path}.{key} is missing, and {node['_target_']} has no default for it; add +{path}.{key}=…")
+        if node[key] is None and not allows_null(annotations.get(key, Any)):
+            raise ConfigError(f"{path}.{key} is missing, and no run can do without it; add {path}.{key}=…")
     check_options(path, {k: v for k, v in node.items() if k not in ("name", "_target_")}, annotations, settable | set(more or {}))
     if target and hasattr(target, "_parameter_constraints"):
         _check_as_scikit_learn_does(path, build(node))

@@ -5,6 +5,9 @@ Every message is one line that names the value, the rule and the way out.
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
+
 
 class KdgError(Exception):
     """Base of all errors that kdgraph raises on purpose; ``kdg`` prints its one line without a traceback."""
@@ -30,5 +33,19 @@ class DataError(UsageError):
     """The data cannot be used: missing, not a table, NaN, one class only, too few rows."""
 
 
+class NotAtHand(DataError):
+    """A data set cannot be had here, or its ``require`` shuts it out; a sweep lists it as not runnable and goes on."""
+
+
 class RunFailed(KdgError):
     """The run itself failed; what was done before it stays in the store."""
+
+
+def did_you_mean(word: str, known: Iterable[str], otherwise: str = "") -> str:
+    """``; did you mean 'spiral'?`` if something known is close to ``word``, else ``otherwise``: the end of a message.
+
+    >>> did_you_mean("spirl", ["spiral", "circle"])
+    "; did you mean 'spiral'?"
+    """
+    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    return f"; did you mean '{close[0]}'?" if close else otherwise

@@ -5,20 +5,12 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterable, Iterator
 
-from kdgraph.errors import ConfigError
+from kdgraph.errors import ConfigError, did_you_mean
 
 Options = Callable[[str], list[str]]
 """Config group → names of its options."""
-
-
-def did_you_mean(word: str, known: Iterable[str], otherwise: str = "") -> str:
-    """``; did you mean 'spiral'?`` if something known is close to ``word``, else ``otherwise``.
-
-    >>> did_you_mean("spirl", ["spiral", "circle"])
-    "; did you mean 'spiral'?"
-    """
-    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
-    return f"; did you mean '{close[0]}'?" if close else otherwise
+MOST_NAMED = 40
+"""Options that a message names one by one."""
 
 
 def unknown_key(key: str, known: Iterable[str]) -> ConfigError:
@@ -36,7 +28,8 @@ def unknown_option(group: str, name: str, known: Iterable[str]) -> ConfigError:
     """The error for ``group=name`` where the group has no such option."""
     names = sorted(known)
     hint = did_you_mean(name, names)
-    return ConfigError(f"no {group} named '{name}'{hint or ';'} (available: {', '.join(names)})")
+    others = f"(available: {', '.join(names)})" if len(names) <= MOST_NAMED else f"('kdg list {group}' shows all {len(names)})"
+    return ConfigError(f"no {group} named '{name}'{hint or ';'} {others}")
 
 
 def one_line(error: BaseException, keys: Callable[[], Iterable[str]], options: Options) -> ConfigError:
@@ -54,6 +47,8 @@ def one_line(error: BaseException, keys: Callable[[], Iterable[str]], options: O
             group, _, name = str(missing).partition("/")
             return unknown_option(group, name, options(group)) if name else ConfigError(_first_line(cause))
     text = str(causes[0])
+    if ours := text.partition(f"{ConfigError.__name__} raised while resolving interpolation: ")[2]:
+        return ConfigError(ours.splitlines()[0])
     if text.startswith("Ambiguous value for argument"):
         argument = text.split("'")[1]
         key, _, values = argument.partition("=")

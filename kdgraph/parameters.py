@@ -69,6 +69,11 @@ def check_value(name: str, value: Any, annotation: Any) -> None:
         raise ParameterError(f"{name} must be {problem}, got {value!r}")
 
 
+def allows_null(annotation: Any) -> bool:
+    """Whether ``None`` is a value of this annotation."""
+    return _problem(None, annotation) is None
+
+
 def check_parameters(component: Any, prefix: str = "") -> None:
     """Check every annotated ``__init__`` parameter of ``component`` (an estimator that stored them under the same names)."""
     for name, annotation in annotations_of(type(component)).items():

@@ -6,23 +6,26 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from kdgraph.components import check_component, check_options, target_of
+from kdgraph.components import check_component, check_options, is_node, target_of
 from kdgraph.errors import ConfigError, ParameterError
 from kdgraph.messages import unknown_key
 from kdgraph.parameters import Count, Positive, Range, annotations_of, check_value
 
-RECORD_SCHEMA = 2
+RECORD_SCHEMA = 3
 """Version of ``result.json``; part of the run id, so that a change of its meaning makes every run a new one."""
 
-COMPONENTS = ("dataset", "ood", "parent", "calibrator", "gate")
+COMPONENTS = ("dataset", "ood", "preprocess", "parent", "calibrator", "gate")
 SCIENCE = (*COMPONENTS, "metrics", "figures", "seed")
 PLAIN = {"seed": Annotated[int, Range(0)], "n_jobs": int, "force": bool, "out": str}
 
 
-FigureName = Literal["posterior_maps", "reliability_diagram", "confidence_against_radius", "confidence_against_shift", "example_images"]
+FigureName = Literal[
+    "posterior_maps", "reliability_diagram", "confidence_against_radius", "confidence_against_shift", "confidence_by_set", "example_images"
+]
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,7 @@ class RunConfig:
 
     Attributes
     ----------
-    dataset, ood, parent, calibrator, gate : component nodes (``name``, ``_target_``, parameters).
+    dataset, ood, preprocess, parent, calibrator, gate : component nodes (``name``, ``_target_``, parameters).
     metrics, figures : what to measure and what to draw.
     method : label of parent, calibrator and gate: the preset's name if they are as the preset composes them, else
         ``<parent>-<calibrator>[-<gate>]``.
@@ -63,6 +66,7 @@ class RunConfig:
 
     dataset: Mapping[str, Any]
     ood: Mapping[str, Any]
+    preprocess: Mapping[str, Any]
     parent: Mapping[str, Any]
     calibrator: Mapping[str, Any]
     gate: Mapping[str, Any]
@@ -101,10 +105,23 @@ class RunConfig:
 
 
 def run_id(science: Mapping[str, Any]) -> str:
-    """8 hex digits of the hash of the science part of a resolved config and the record's schema; other keys do not count."""
+    """8 hex digits: a hash of the science part of a resolved config, of the files that it names, and of the record's schema."""
     part = {name: science[name] for name in SCIENCE}
-    text = json.dumps({**part, "schema": RECORD_SCHEMA}, sort_keys=True, default=str)
+    text = json.dumps({**part, "schema": RECORD_SCHEMA, **file_digests(part["dataset"])}, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
+def file_digests(node: Mapping[str, Any]) -> dict[str, str]:
+    """Digest of each file that a data set is read from (``path``, ``indices``): other content is another run. A missing file has none."""
+    paths = {key: Path(str(node[key])) for key in ("path", "indices") if node.get(key)}
+    return {key: _digest(path, path.stat().st_mtime_ns) for key, path in paths.items() if path.is_file()}
+
+
+@lru_cache(maxsize=256)
+def _digest(path: Path, modified: int) -> str:
+    """SHA-256 of a file; a sweep asks once for each version of it."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def method_label(nodes: Mapping[str, Any], preset: str | None, preset_nodes: Mapping[str, Any]) -> str:
@@ -118,13 +135,22 @@ def method_label(nodes: Mapping[str, Any], preset: str | None, preset_nodes: Map
 
 def check(config: RunConfig) -> None:
     """Import what the components name and check every key and value against it, in one line if something is wrong."""
-    from kdgraph.data.splits import make_splits
+    from kdgraph.data.splits import split_options
 
-    rows = {k: v for k, v in annotations_of(make_splits).items() if k in ("n_train", "n_calibration", "n_test", "scale")}
     for path in COMPONENTS:
-        check_component(path, getattr(config, path), rows if path == "dataset" else None)
+        check_component(path, getattr(config, path), split_options() if path == "dataset" else None)
+    if is_node(config.ood.get("source")):
+        check_component("ood.source", config.ood["source"], split_options())
+        _check_other_data(config.ood["source"], config.dataset)
     _check_metrics(config)
     _check_figures(config)
+
+
+def _check_other_data(source: Mapping[str, Any], dataset: Mapping[str, Any]) -> None:
+    """What is out of distribution must not be what is trained on, which can go by two names."""
+    if source["name"] == dataset["name"] or (source.get("id") is not None and source["id"] == dataset.get("id")):
+        what = f"ood.name={source['name']} is what dataset={dataset['name']} trains on, so its rows are in distribution"
+        raise ConfigError(f"{what}; choose another: 'kdg list dataset' shows them")
 
 
 def _check_metrics(config: RunConfig) -> None:

@@ -7,18 +7,28 @@ import inspect
 import pytest
 import yaml
 
-from kdgraph.components import INJECTED, parameters_of, target_of
+from kdgraph.components import INJECTED, build, parameters_of, target_of
 from kdgraph.config import compose, conf_dir, plan
+from kdgraph.data.sources import Simulation, Table
+from kdgraph.data.splits import split_options
 from kdgraph.report.options import first_comment
 from kdgraph.run_config import COMPONENTS, check
 
-FILES = sorted(path for path in conf_dir().rglob("*.yaml") if path.name != "config.yaml")
+FILES = sorted(path for path in conf_dir().rglob("*.yaml") if path.name != "config.yaml" and not path.name.startswith("_"))
 IDS = [path.relative_to(conf_dir()).with_suffix("").as_posix() for path in FILES]
-NEEDS = {"metrics/posterior": ["dataset=spiral"]}
-"""Options that fit only together with others."""
+NEEDS = {
+    "metrics/posterior": ["dataset=spiral"],
+    "dataset/arrays": ["dataset.path=my.npz"],
+    "dataset/openml": ["dataset.id=61"],
+    "dataset/table": ["dataset.path=my.csv", "dataset.target=label"],
+    "dataset/text": ["dataset.path=my.csv"],
+    "ood/dataset": ["ood.name=iris"],
+}
+"""Options that fit only together with others, or that need a value which nobody can guess."""
+NAMED_BY_THEIR_PARAMETERS = {"dataset/arrays", "dataset/openml", "dataset/table", "dataset/text"}
 
 
-COMPONENT_FILES = [path for path in FILES if path.parent.name in COMPONENTS]
+COMPONENT_FILES = [path for path in FILES if path.parent.name in COMPONENTS and "_target_" in path.read_text()]
 COMPONENT_IDS = [name for path, name in zip(FILES, IDS, strict=True) if path in COMPONENT_FILES]
 
 
@@ -44,7 +54,8 @@ def test_it_begins_with_a_line_for_kdg_list(path):
 
 @pytest.mark.parametrize("path", COMPONENT_FILES, ids=COMPONENT_IDS)
 def test_its_name_is_the_name_of_the_file(path):
-    assert yaml.safe_load(path.read_text())["name"] == path.stem
+    if path.relative_to(conf_dir()).with_suffix("").as_posix() not in NAMED_BY_THEIR_PARAMETERS:
+        assert yaml.safe_load(path.read_text())["name"] == path.stem
 
 
 @pytest.mark.parametrize("path", COMPONENT_FILES, ids=COMPONENT_IDS)
@@ -65,7 +76,13 @@ def test_what_it_lists_are_the_defaults_of_its_class(path):
         pytest.skip("other libraries' defaults are not ours")
     for key, parameter in parameters_of(target).items():
         default = parameter.default
-        if key in node and default is not inspect.Parameter.empty and path.parent.name != "method" and not _chooses(path, key):
+        if (
+            key != "name"
+            and key in node
+            and default is not inspect.Parameter.empty
+            and path.parent.name != "method"
+            and not _chooses(path, key)
+        ):
             listed = tuple(node[key]) if isinstance(node[key], list) else node[key]
             assert listed == (tuple(default) if isinstance(default, list) else default), key
 
@@ -73,9 +90,29 @@ def test_what_it_lists_are_the_defaults_of_its_class(path):
 def _chooses(path, key) -> bool:
     """A file whose purpose is that value: options that share a class and differ in this parameter."""
     target = yaml.safe_load(path.read_text())["_target_"]
-    others = [yaml.safe_load(other.read_text()) for other in path.parent.glob("*.yaml") if other != path]
+    others = [yaml.safe_load(other.read_text()) for other in path.parent.glob("[!_]*.yaml") if other != path]
     here = yaml.safe_load(path.read_text())[key]
-    return any(other["_target_"] == target and other.get(key) != here for other in others)
+    return any(other.get("_target_") == target and other.get(key) != here for other in others)
+
+
+SOURCES = [name for name in IDS if name.startswith("dataset/")]
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_a_data_set_builds_a_source_and_says_how_many_rows_it_gives(name):
+    node = compose([*NEEDS.get(name, []), f"dataset={name.removeprefix('dataset/')}", "method=none"]).dataset
+    source = build(node)
+    assert isinstance(source, Simulation | Table)
+    known = set(parameters_of(target_of(node))) | {"name", "_target_"}
+    rows = {"n_train", "n_calibration", "n_test", "scale"} if isinstance(source, Simulation) else set(split_options())
+    assert set(node) == known | rows | {"name", "_target_"}
+    assert source.name == node["name"] or name in NAMED_BY_THEIR_PARAMETERS
+
+
+@pytest.mark.parametrize("name", [name for name in IDS if name.startswith("ood/")])
+def test_a_set_out_of_distribution_can_be_drawn(name):
+    sampler = build(compose([*NEEDS.get(name, []), f"ood={name.removeprefix('ood/')}"]).ood)
+    assert sampler is None or callable(sampler.sets)
 
 
 def test_the_default_config_is_complete():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 
 import pytest
@@ -52,6 +53,19 @@ def test_n_jobs_force_and_out_do_not_change_the_run_id(default):
 )
 def test_the_science_changes_the_run_id(default, override):
     assert compose([override]).run_id != default.run_id
+
+
+def test_another_content_of_the_file_is_another_run(tmp_path):
+    file = tmp_path / "my.csv"
+    overrides = ["dataset=table", f"dataset.path={file}", "dataset.target=label"]
+    found = []
+    for content in ("x,label\n1,a\n2,b\n", "x,label\n1,a\n3,b\n", "x,label\n1,a\n2,b\n"):
+        file.write_text(content)
+        os.utime(file, ns=(len(found), len(found)))  # a file system may keep times in seconds
+        found.append(plan(overrides).jobs[0].config.run_id)
+    assert found[0] == found[2] != found[1]
+    file.unlink()
+    assert plan(overrides).jobs[0].config.run_id not in found  # composing needs no file; the run says that it is missing
 
 
 def test_the_run_id_is_of_the_science_alone(default):

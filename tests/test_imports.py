@@ -25,6 +25,7 @@ ROOMS = [
     {"config"},
     {"runner"},
     {"report", "completion"},
+    {"data_verbs"},
     {"cli"},
     {"__main__"},
 ]

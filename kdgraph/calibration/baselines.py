@@ -11,6 +11,9 @@ from sklearn.frozen import FrozenEstimator
 
 from kdgraph.parameters import OpenFraction
 from kdgraph.parents import PostHocClassifier, Rows, seeded_clone
+from kdgraph.parents.accepts import weights_for
+
+MapName = Literal["isotonic", "sigmoid", "temperature"]
 
 
 class Uncalibrated(PostHocClassifier):
@@ -51,8 +54,8 @@ class Refit(Uncalibrated):
         missing = np.setdiff1d(np.arange(len(self.classes_)), rows.y)
         if len(missing):
             raise ValueError(f"Refit needs rows of every class of the frozen parent, got none of {self.classes_[missing].tolist()}")
-        more = {} if (rows.weight == 1).all() else {"sample_weight": rows.weight}
-        self.calibrated_ = seeded_clone(parent, self.random_state).fit(rows.X, self.classes_[rows.y], **more)
+        again = seeded_clone(parent, self.random_state)
+        self.calibrated_ = again.fit(rows.X, self.classes_[rows.y], **weights_for(again, rows.weight))
 
 
 class ScoreMap(Uncalibrated):
@@ -69,22 +72,26 @@ class ScoreMap(Uncalibrated):
         self,
         estimator: Any,
         *,
-        method: Literal["isotonic", "sigmoid", "temperature"] = "isotonic",
+        method: MapName = "isotonic",
         calibration_size: OpenFraction = 0.3,
         random_state: Any = None,
     ):
         super().__init__(estimator, calibration_size=calibration_size, random_state=random_state)
-        self.method = method
+        self.method: MapName = method
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
-        parent = self.estimator_ if isinstance(self.estimator_, FrozenEstimator) else FrozenEstimator(self.estimator_)
-        labels = self.classes_[calibration.y]
-        missing = np.setdiff1d(self.classes_, labels)
-        if len(missing):
-            raise ValueError(f"{self.method} calibration needs rows of every class, the calibration rows have none of {missing.tolist()}")
-        rows = np.arange(len(calibration))
-        more = {} if (calibration.weight == 1).all() else {"sample_weight": calibration.weight}
-        with warnings.catch_warnings():  # it is right that a frozen parent ignores the weights: only the maps are fitted
-            warnings.filterwarnings("ignore", message="Since FrozenEstimator does not appear to accept sample_weight")
-            maps = CalibratedClassifierCV(parent, method=self.method, cv=[(rows, rows)], ensemble=False)
-            self.calibrated_ = maps.fit(calibration.X, labels, **more)
+        self.calibrated_ = score_map(self.estimator_, self.method, calibration, self.classes_)
+
+
+def score_map(parent: Any, method: MapName, rows: Rows, classes: np.ndarray) -> CalibratedClassifierCV:
+    """The map ``method`` behind the fitted ``parent``, fitted on ``rows``, which need some of every one of the ``classes``."""
+    frozen = parent if isinstance(parent, FrozenEstimator) else FrozenEstimator(parent)
+    labels, everyone = classes[rows.y], np.arange(len(rows))
+    missing = np.setdiff1d(classes, labels)
+    if len(missing):
+        raise ValueError(f"{method} calibration needs rows of every class, the calibration rows have none of {missing.tolist()}")
+    more = {} if (rows.weight == 1).all() else {"sample_weight": rows.weight}
+    with warnings.catch_warnings():  # it is right that a frozen parent ignores the weights: only the maps are fitted
+        warnings.filterwarnings("ignore", message="Since FrozenEstimator does not appear to accept sample_weight")
+        maps = CalibratedClassifierCV(frozen, method=method, cv=[(everyone, everyone)], ensemble=False)
+        return maps.fit(rows.X, labels, **more)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from kdgraph.data.dataset import Dataset, OodSet, PosteriorSimulation, Simulation, Splits, Table
+from kdgraph.data.dataset import Dataset, OodSet, Splits
 from kdgraph.data.scaling import Scaling
+from kdgraph.data.sources import Fetched, PosteriorSimulation, Simulation, Table
 from kdgraph.data.splits import make_splits
 
-__all__ = ["Dataset", "OodSet", "PosteriorSimulation", "Scaling", "Simulation", "Splits", "Table", "make_splits"]
+__all__ = ["Dataset", "Fetched", "OodSet", "PosteriorSimulation", "Scaling", "Simulation", "Splits", "Table", "make_splits"]

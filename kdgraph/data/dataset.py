@@ -1,12 +1,12 @@
-"""What comes in: a data set, its rows by role, and the source that it comes from."""
+"""What comes in: a data set and its rows by role."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal, Protocol, runtime_checkable
+from typing import Any, Literal
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from kdgraph.errors import DataError
 Posterior = Callable[[np.ndarray], np.ndarray]
 """X: Float[n, d] → P(y|x): Float[n, K], rows sum to 1."""
 
+UNUSED, TRAIN, CALIBRATION, TEST = -1, 0, 1, 2
+"""Roles of rows where the source prescribes them (:attr:`Dataset.roles`)."""
+
 
 @dataclass(frozen=True)
 class Dataset:
@@ -24,12 +27,16 @@ class Dataset:
     Attributes
     ----------
     name : what the user calls it.
-    X : Float64[n, d], or images Float32[n, c, h, w] in [0, 1], channel first; finite.
+    X : Float64[n, d], or images Float32[n, c, h, w] in [0, 1], channel first. NaN is a missing value, which images cannot have. A
+        categorical feature holds the positions of its values in ``categories``.
     y : Int[n], positions in ``classes``; Float[n] for regression.
     classes : [K], the labels sorted by value; empty for regression.
     feature_names : d names; none for images.
-    groups : Int[n] or None.
+    groups : Int[n] or None; rows of one group belong together.
     posterior : the true P(y|x) as a vectorised function, or None where nobody knows it.
+    categories : for each feature its values as text, sorted, or None where it is numeric; empty where all are numeric.
+    roles : Int8[n] of the roles that the source prescribes (UNUSED, TRAIN, CALIBRATION, TEST), or None.
+    facts : what the record says about where the rows come from; plain numbers and text.
     """
 
     name: str
@@ -40,6 +47,9 @@ class Dataset:
     task: Literal["classification", "regression"] = "classification"
     groups: np.ndarray | None = None
     posterior: Posterior | None = field(default=None, compare=False)
+    categories: tuple[tuple[str, ...] | None, ...] = ()
+    roles: np.ndarray | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
         if self.X.ndim not in (2, 4) or len(self.X) != len(self.y):
@@ -47,7 +57,7 @@ class Dataset:
         if not self.X.size:
             return
         low, high = self.X.min(), self.X.max()  # NaN and infinity show here, without an array of flags as long as X
-        if not (np.isfinite(low) and np.isfinite(high)):
+        if not (np.isfinite(low) and np.isfinite(high)) and (self.are_images or np.isinf(self.X).any()):
             raise DataError(self._first_bad_cell())
         if self.are_images and (low < 0 or high > 1):
             raise DataError(f"{self.name}: images must lie in [0, 1], got {low:g} to {high:g}; divide by the largest intensity")
@@ -57,12 +67,29 @@ class Dataset:
         """Whether a row is an image, not a vector."""
         return self.X.ndim == 4
 
+    @property
+    def is_categorical(self) -> np.ndarray:
+        """Bool[d]: which features hold categories; of images none."""
+        d = self.X.shape[1] if self.X.ndim == 2 else 0
+        return np.array([values is not None for values in self.categories] or [False] * d, dtype=bool)
+
+    @property
+    def needs_encoding(self) -> bool:
+        """Whether some values are no numbers: categories, or missing ones."""
+        return bool(self.is_categorical.any()) or self.has_missing
+
+    @cached_property
+    def has_missing(self) -> bool:
+        """Whether any value is missing."""
+        return bool(self.X.size and np.isnan(self.X.min()))
+
     def _first_bad_cell(self) -> str:
-        bad = ~np.isfinite(self.X)
+        bad = ~np.isfinite(self.X) if self.are_images else np.isinf(self.X)
         row, *cell = np.argwhere(bad)[0].tolist()
         where = f"pixel {tuple(cell)}" if self.are_images else self.feature_names[cell[0]]
         found = f"{where} has {self.X[(row, *cell)]} in row {row} ({bad.sum()} such cells)"
-        return f"{self.name}: {found}; impute or drop them before the run"
+        remedy = "drop the image" if self.are_images else "write what is unknown as an empty cell, which is read as missing"
+        return f"{self.name}: {found}; {remedy}"
 
     @classmethod
     def from_labels(cls, name: str, X: np.ndarray, labels: np.ndarray, feature_names: tuple[str, ...] | None = None, **more) -> Dataset:
@@ -76,19 +103,26 @@ class Dataset:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hex digest of everything that is learnt from: X, y, classes, groups."""
+        """Hex digest of everything that is learnt from: X, y, classes, groups, categories."""
         digest = hashlib.sha256()
         for part in (self.X, self.y, self.groups if self.groups is not None else np.empty(0)):
             part = np.ascontiguousarray(part)
             digest.update(f"{part.dtype}{part.shape}".encode())
             digest.update(part.data)
         digest.update(repr(self.classes.tolist()).encode())
+        if any(self.categories):
+            digest.update(repr(self.categories).encode())
         return digest.hexdigest()[:16]
 
     def rows(self, index: np.ndarray) -> Dataset:
         """The same data set with only the rows at ``index``."""
-        groups = None if self.groups is None else self.groups[index]
-        return Dataset(self.name, self.X[index], self.y[index], self.classes, self.feature_names, self.task, groups, self.posterior)
+        more = {name: None if (values := getattr(self, name)) is None else values[index] for name in ("groups", "roles")}
+        return replace(self, X=self.X[index], y=self.y[index], **more)
+
+    def with_classes(self, kept: np.ndarray) -> Dataset:
+        """Only the rows whose class is among ``kept``, Int[K'] of positions in ``classes``, which become the classes."""
+        chosen = self.rows(np.flatnonzero(np.isin(self.y, kept)))
+        return replace(chosen, y=np.searchsorted(kept, chosen.y), classes=self.classes[kept])
 
 
 @dataclass(frozen=True)
@@ -107,6 +141,11 @@ class Splits:
         return hashlib.sha256("".join(parts).encode()).hexdigest()[:16]
 
     @property
+    def has_missing(self) -> bool:
+        """Whether a row of any role has a missing value."""
+        return self.train.has_missing or self.calibration.has_missing or self.test.has_missing
+
+    @property
     def prior(self) -> np.ndarray:
         """Float[K]: class shares of the training rows."""
         return np.bincount(self.train.y, minlength=len(self.train.classes)) / len(self.train.y)
@@ -122,42 +161,13 @@ class OodSet:
     X : rows of the shape and type of the training rows.
     params : which of the family, e.g. ``{"radius": 2.0}``.
     id_values : values of the family's one parameter at which its rows are in distribution after all.
+    facts : what the record says about where the rows come from and what was done to them.
+    as_measured : whether the rows still have to be scaled as the training rows were.
     """
 
     name: str
     X: np.ndarray
     params: dict[str, float] = field(default_factory=dict)
     id_values: tuple[float, ...] = ()
-
-
-@runtime_checkable
-class Simulation(Protocol):
-    """A source that can draw any number of rows."""
-
-    name: str
-    classes: np.ndarray
-    feature_names: tuple[str, ...]
-
-    def sample(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """X: Float[n, d] or Float[n, c, h, w], y: Int[n]."""
-        ...
-
-
-@runtime_checkable
-class PosteriorSimulation(Simulation, Protocol):
-    """A simulation that knows the truth."""
-
-    def posterior(self, X: np.ndarray, n: int | None = None) -> np.ndarray:
-        """P(y|x): Float[m, K] of a sample of ``n`` rows (None: of the population)."""
-        ...
-
-
-@runtime_checkable
-class Table(Protocol):
-    """A source that has a fixed number of rows."""
-
-    name: str
-
-    def load(self) -> Dataset:
-        """The whole table."""
-        ...
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    as_measured: bool = False

@@ -12,7 +12,7 @@ from kdgraph.errors import ParameterError
 Scale = Literal["none", "min_max", "max_norm"]
 """none: as they are. min_max: each feature of the training rows to [0, 1]. max_norm: all divided by the training rows' largest L2 norm.
 
-Images are already in [0, 1] and stay as they are.
+Images are already in [0, 1] and stay as they are, and so do categories. A missing value stays missing, and adds nothing to a norm.
 """
 
 
@@ -30,18 +30,21 @@ class Scaling:
     size: np.ndarray | float = 1.0
 
     @classmethod
-    def fit(cls, X: np.ndarray, scale: Scale) -> Scaling:
+    def fit(cls, X: np.ndarray, scale: Scale, categorical: np.ndarray | None = None) -> Scaling:
         """The scaling that ``scale`` means for training rows X: Float[n, d], or images, for which it must be "none".
 
-        A constant feature has no range; min_max only shifts it to 0, and so max_norm leaves rows that are all 0.
+        A constant feature has no range; min_max only shifts it to 0, and so max_norm leaves rows that are all 0. Features that are
+        ``categorical`` (Bool[d]) are neither shifted nor scaled.
         """
         if X.ndim != 2 and scale != "none":
             raise ParameterError(f"scale must be none for images, which are in [0, 1] already, got {scale!r}; it is for vectors")
+        kept = np.zeros(X.shape[1], dtype=bool) if categorical is None or scale == "none" else categorical
         if scale == "min_max":
-            low, high = X.min(axis=0), X.max(axis=0)
-            return cls(low, _nonzero(high - low))
+            low, high = (np.where(kept | np.isnan(ends), 0.0, ends) for ends in (np.fmin.reduce(X), np.fmax.reduce(X)))
+            return cls(low, np.where(kept, 1.0, _nonzero(high - low)))
         if scale == "max_norm":
-            return cls(0.0, _nonzero(np.linalg.norm(X, axis=1).max()))
+            norm = _nonzero(np.linalg.norm(np.nan_to_num(X) * ~kept, axis=1).max())
+            return cls(0.0, np.where(kept, 1.0, norm) if kept.any() else norm)
         return cls()
 
     def apply(self, X: np.ndarray) -> np.ndarray:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Annotated
 
 from kdgraph.errors import DataError
-from kdgraph.parameters import Fraction, Range, check_value
+from kdgraph.parameters import Count, Fraction, Range, Share, annotations_of, check_value
 
 Size = Annotated[int, Range(0)] | Fraction | None
 """An integer is a number of rows, a float in (0, 1] a share, None the default."""
@@ -21,6 +22,8 @@ CALIBRATION_SHARE = 0.3
 """Share of calibration among the rows that fit and calibrate, as in Dey et al., "Deep discriminative to kernel density graph"."""
 CALIBRATION_PER_TRAIN = 0.43
 """The same share, 30 : 70, from the number of training rows."""
+SMALLEST_SAMPLE = 100
+"""Rows that fit and calibrate at ``log_share`` 0: the smallest sample of the tabular study of Dey et al."""
 
 ROLES = {
     "n_train": "nothing can be learnt; give a number of rows, or null for the default",
@@ -30,39 +33,127 @@ ROLES = {
 """What is impossible without rows of each role."""
 
 
-def simulated_counts(name: str, sizes: Mapping[str, Size]) -> dict[str, int]:
-    """Rows by role (``n_train``, ``n_calibration``, ``n_test``) of the simulation ``name``; it has no rows to take a share of."""
-    _check_types(sizes)
-    for role, size in sizes.items():
-        if size is not None and not isinstance(size, Integral):
-            raise DataError(f"{role} is the share {size:g}, but {name} is a simulation, which has no fixed number of rows; give an integer")
-    given = {role: int(size) for role, size in sizes.items() if size is not None}
-    train = given.get("n_train", SIMULATED_ROWS)
-    calibration = given.get("n_calibration", round(CALIBRATION_PER_TRAIN * train))
-    test = given.get("n_test", SIMULATED_ROWS)
-    return _checked(name, {"n_train": train, "n_calibration": calibration, "n_test": test})
+@dataclass(frozen=True)
+class Counts:
+    """Rows of each role."""
+
+    train: int
+    calibration: int
+    test: int
+
+    @property
+    def total(self) -> int:
+        """Rows of all roles."""
+        return self.train + self.calibration + self.test
 
 
-def table_counts(name: str, n: int, sizes: Mapping[str, Size]) -> dict[str, int]:
-    """Rows by role of the table ``name`` of ``n`` rows; shares of training and calibration are of the rows that are not for test.
+@dataclass(frozen=True)
+class Sizes:
+    """How many rows of each role are asked for; a configuration has these keys beside the parameters of its source.
 
-    A share of test is rounded up, as scikit-learn's ``train_test_split`` does, and one of calibration down.
+    Attributes
+    ----------
+    n_train : number of rows, or a share of those that are not for test. None: 1000 from a simulation, what is left of a table.
+    n_calibration : the same. None: 30 % of the rows that fit and calibrate, which is 0.43 n_train where ``n_train`` is given.
+    n_test : number of rows, or a share of a table. None: 1000 from a simulation, 0.3 of a table, all test rows that a source prescribes.
+    n_learn : rows that fit and calibrate together, 70 : 30, as a number or a share of those that are not for test; instead of ``n_train``.
+    log_share : the same on a logarithmic scale: 0 is 100 rows, 1 all that may learn, 0.5 half-way between their logarithms.
+    max_learn, max_test : never more than this many rows that fit and calibrate, and that test.
     """
-    _check_types(sizes)
-    test = _rows(sizes["n_test"], n, TEST_SHARE, math.ceil)
-    rest = n - test
-    if sizes["n_train"] is None:
-        calibration = _rows(sizes["n_calibration"], rest, CALIBRATION_SHARE, math.floor)
-        train = rest - calibration
-    else:
-        train = _rows(sizes["n_train"], rest, 1.0, round)
-        default = round(CALIBRATION_PER_TRAIN * train)
-        calibration = default if sizes["n_calibration"] is None else _rows(sizes["n_calibration"], rest, CALIBRATION_SHARE, math.floor)
-    counts = {"n_train": train, "n_calibration": calibration, "n_test": test}
-    if min(train, rest) < 0 or sum(counts.values()) > n:
-        asked = " + ".join(f"{role} {count}" for role, count in counts.items() if count > 0)
-        raise DataError(f"{name} has {n} rows, too few for {asked}; ask for fewer")
-    return _checked(name, counts)
+
+    n_train: Size = None
+    n_calibration: Size = None
+    n_test: Size = None
+    n_learn: Size = None
+    log_share: Share | None = None
+    max_learn: Count | None = None
+    max_test: Count | None = None
+
+    def __post_init__(self) -> None:
+        for name, annotation in annotations_of(type(self)).items():
+            check_value(name, getattr(self, name), annotation)
+        given = [name for name in ("n_train", "n_learn", "log_share") if getattr(self, name) is not None]
+        if len(given) > 1:
+            raise DataError(f"{' and '.join(given)} both say how many rows learn; give one of them, and null for the other")
+
+    def of_simulation(self, name: str) -> Counts:
+        """Rows of the simulation ``name``; it has no rows to take a share of."""
+        for role in ("n_train", "n_calibration", "n_test", "n_learn"):
+            size = getattr(self, role)
+            if size is not None and not isinstance(size, Integral):
+                what = "is a simulation, which has no fixed number of rows"
+                raise DataError(f"{role} is the share {size:g}, but {name} {what}; give an integer")
+        if self.log_share is not None:
+            raise DataError(f"log_share is a share of a table's rows, but {name} is a simulation; give n_learn")
+        if self.n_train is None and self.n_learn is None:
+            train, calibration = replace(self, n_train=SIMULATED_ROWS)._learning(0)
+            if train + calibration > (self.max_learn or math.inf):
+                train, calibration = self._learning(self.max_learn or 0)
+        else:
+            train, calibration = self._learning(0)
+        return _checked(name, Counts(train, calibration, self._testing(0, default=SIMULATED_ROWS)))
+
+    def of_table(self, name: str, n: int) -> Counts:
+        """Rows of the table ``name`` of ``n`` rows.
+
+        A share of test is rounded up, as scikit-learn's ``train_test_split`` does, and one of calibration down.
+        """
+        test = self._testing(n, default=TEST_SHARE)
+        rest = n - test
+        counts = Counts(*(self._learning(rest) if rest > 0 else (0, 0)), test)
+        if rest < 0 or counts.total > n:
+            raise DataError(f"{name} has {n} rows, too few for {self._asked(counts)}; ask for fewer")
+        return _checked(name, counts)
+
+    def of_roles(self, name: str, found: Counts) -> Counts:
+        """Rows of the table ``name``, whose source prescribes roles: all of them, unless fewer are asked for.
+
+        Without calibration rows, these come out of the training rows, as from any table.
+        """
+        test = self._testing(found.test, default=1.0)
+        if found.calibration:
+            train = _capped(_rows(_first(self.n_train, self.n_learn), found.train, 1.0, round), self.max_learn)
+            counts = Counts(train, _rows(self.n_calibration, found.calibration, 1.0, math.floor), test)
+            too_many = counts.train > found.train or counts.calibration > found.calibration
+        else:
+            counts = Counts(*self._learning(found.train), test)
+            too_many = counts.train + counts.calibration > found.train
+        if too_many or test > found.test:
+            prescribed = f"{found.train} training, {found.calibration} calibration and {found.test} test rows"
+            raise DataError(f"{name} comes with {prescribed}, too few for {self._asked(counts)}; ask for fewer, or give split=random")
+        return _checked(name, counts)
+
+    def _testing(self, n: int, *, default: float) -> int:
+        return _capped(_rows(_first(self.n_test, default), n, 1.0, math.ceil), self.max_test)
+
+    def _learning(self, rest: int) -> tuple[int, int]:
+        """Rows that train and that calibrate, of ``rest`` that do not test."""
+        if self.n_train is not None:
+            train = _rows(self.n_train, rest, 1.0, round)
+            if self.n_calibration is None:
+                return train, round(CALIBRATION_PER_TRAIN * train)
+            return train, _rows(self.n_calibration, rest, CALIBRATION_SHARE, math.floor)
+        most = _capped(rest, self.max_learn)
+        if self.log_share is not None:
+            learn = round(SMALLEST_SAMPLE ** (1 - self.log_share) * max(most, SMALLEST_SAMPLE) ** self.log_share)
+        else:
+            learn = _rows(self.n_learn, rest, 1.0, round) if self.n_learn is not None else most
+            learn = _capped(learn, self.max_learn)
+        calibration = _rows(self.n_calibration, learn, CALIBRATION_SHARE, math.floor)
+        return max(learn - calibration, 0), calibration
+
+    def _asked(self, counts: Counts) -> str:
+        named = {"n_train": counts.train, "n_calibration": counts.calibration, "n_test": counts.test}
+        return " + ".join(f"{role} {count}" for role, count in named.items() if count > 0)
+
+
+def _first(*sizes: Size) -> Size:
+    """The first size that is given, or None."""
+    return next((size for size in sizes if size is not None), None)
+
+
+def _capped(n: int, most: int | None) -> int:
+    return n if most is None else min(n, most)
 
 
 def _rows(size: Size, of: int, default: float, rounding: Callable[[float], int]) -> int:
@@ -72,13 +163,8 @@ def _rows(size: Size, of: int, default: float, rounding: Callable[[float], int])
     return max(rounding(round((default if size is None else size) * of, 6)), 0)
 
 
-def _check_types(sizes: Mapping[str, Size]) -> None:
-    for role, size in sizes.items():
-        check_value(role, size, Size)
-
-
-def _checked(name: str, counts: dict[str, int]) -> dict[str, int]:
-    for role, count in counts.items():
-        if count == 0:
-            raise DataError(f"{name}: {role} is 0, and without such rows {ROLES[role]}")
+def _checked(name: str, counts: Counts) -> Counts:
+    for role, reason in ROLES.items():
+        if getattr(counts, role.removeprefix("n_")) == 0:
+            raise DataError(f"{name}: {role} is 0, and without such rows {reason}")
     return counts

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import inspect
+import warnings
 from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
 
-from kdgraph.data.dataset import Dataset, PosteriorSimulation, Simulation, Splits, Table
+from kdgraph.data.dataset import CALIBRATION, TEST, TRAIN, Dataset, Splits
+from kdgraph.data.grouping import grouped_parts
 from kdgraph.data.scaling import Scale, Scaling
-from kdgraph.data.sizes import Size, simulated_counts, table_counts
+from kdgraph.data.sizes import Counts, Sizes
+from kdgraph.data.sources import PosteriorSimulation, Simulation, Table
 from kdgraph.data.stratify import stratified_parts
 from kdgraph.errors import DataError
-from kdgraph.parameters import check_value
+from kdgraph.parameters import annotations_of, check_value
+
+SplitBy = Literal["auto", "random", "group"]
+"""random: rows at random, each role with each class in its share. group: rows of one group all in one role. auto: the roles that the source
+prescribes, else by group where it has groups, else at random."""
+Rare = Literal["refuse", "drop"]
+"""What becomes of a class with too few rows to be learnt and calibrated: an error, or its rows are left out of every role."""
 
 CALIBRATION_ROWS_OF_A_CLASS = 2
 """The fewest from which a calibrator can hold some out and still see every class."""
@@ -20,23 +31,23 @@ CALIBRATION_ROWS_OF_A_CLASS = 2
 def make_splits(
     source: Simulation | Table,
     *,
-    n_train: Size = None,
-    n_calibration: Size = None,
-    n_test: Size = None,
     scale: Scale = "none",
+    split: SplitBy = "auto",
+    rare: Rare = "refuse",
     rng: np.random.Generator,
+    **sizes: Any,
 ) -> Splits:
     """Draw or divide ``source`` into three roles, scaled by what the training rows say.
 
     Parameters
     ----------
-    source : a simulation draws three independent samples, so the size of one changes no row of another. A table is divided so that each
-        role has each class in its share; test rows are chosen first, so neither of the other sizes changes them.
-    n_train : number of rows, or a share of a table's rows that are not for test. None: 1000 from a simulation, what is left of a table.
-    n_calibration : the same. None: 30 % of the rows that fit and calibrate, which is 0.43 n_train where ``n_train`` is given.
-    n_test : number of rows, or a share of a table. None: 1000 from a simulation, 0.3 of a table.
+    source : a simulation draws three independent samples, so the size of one changes no row of another. A table is divided; test rows are
+        chosen first, so neither of the other sizes changes them.
     scale : what is done to the features; see :data:`kdgraph.data.scaling.Scale`.
+    split : how a table is divided; see :data:`SplitBy`.
+    rare : what becomes of classes that are too small; see :data:`Rare`.
     rng : the only source of chance.
+    sizes : fields of :class:`~kdgraph.data.sizes.Sizes`.
 
     Returns
     -------
@@ -51,13 +62,20 @@ def make_splits(
     ParameterError
         If a size is neither a number of rows nor a share, or ``scale`` is not one of the three or, of images, not "none".
     """
-    check_value("scale", scale, Scale)
-    sizes = {"n_train": n_train, "n_calibration": n_calibration, "n_test": n_test}
-    train, calibration, test = _roles(source, sizes, rng)
-    if train.task == "classification":
-        _check_classes(train, calibration)
-    scaling = Scaling.fit(train.X, scale)
-    return Splits(*(_scaled(role, scaling) for role in (train, calibration, test)), scaling=scaling)
+    for name, value, annotation in (("scale", scale, Scale), ("split", split, SplitBy), ("rare", rare, Rare)):
+        check_value(name, value, annotation)
+    roles = _roles(source, Sizes(**sizes), split, rng)
+    if roles[0].task == "classification":
+        roles = _without_rare(roles) if rare == "drop" else roles
+        _check_classes(roles[0], roles[1])
+    scaling = Scaling.fit(roles[0].X, scale, roles[0].is_categorical)
+    return Splits(*(_scaled(role, scaling) for role in roles), scaling=scaling)
+
+
+def split_options() -> dict[str, Any]:
+    """What a configuration may say about the split, beside the parameters of its source: name → annotation."""
+    own = {name: kind for name, kind in annotations_of(make_splits).items() if name in inspect.signature(make_splits).parameters}
+    return {**annotations_of(Sizes), **{name: own[name] for name in ("scale", "split", "rare")}}
 
 
 @dataclass(frozen=True)
@@ -73,44 +91,87 @@ class ScaledPosterior:
         return self.source.posterior(self.scaling.undo(X), n=self.n)
 
 
-def _roles(source: Simulation | Table, sizes: dict[str, Size], rng: np.random.Generator) -> list[Dataset]:
+def _roles(source: Simulation | Table, sizes: Sizes, split: SplitBy, rng: np.random.Generator) -> list[Dataset]:
     """Unscaled train, calibration and test."""
     if isinstance(source, Table):
-        return _divide(source.load(), sizes, rng)
+        table = source.load()
+        return [table.rows(index) for index in _divided(table, sizes, split, rng)]
     if isinstance(source, Simulation):
         return _draw(source, sizes, rng)
     what = type(source).__name__
     raise DataError(f"{what} is no source of data; a table needs name and load, a simulation name, classes, feature_names and sample")
 
 
-def _draw(source: Simulation, sizes: dict[str, Size], rng: np.random.Generator) -> list[Dataset]:
+def _draw(source: Simulation, sizes: Sizes, rng: np.random.Generator) -> list[Dataset]:
     """Train, calibration and test: three samples, each from a generator of its own."""
-    roles = []
-    for n, generator in zip(simulated_counts(source.name, sizes).values(), rng.spawn(3), strict=True):
+    counts, roles = sizes.of_simulation(source.name), []
+    for n, generator in zip((counts.train, counts.calibration, counts.test), rng.spawn(3), strict=True):
         X, y = source.sample(n, generator)
         truth = ScaledPosterior(source, n, Scaling()) if isinstance(source, PosteriorSimulation) else None
         roles.append(Dataset(source.name, X, y, source.classes, tuple(source.feature_names), posterior=truth))
     return roles
 
 
-def _divide(table: Dataset, sizes: dict[str, Size], rng: np.random.Generator) -> list[Dataset]:
-    """Train, calibration and test: disjoint rows of ``table``, by class if it has classes."""
-    counts = table_counts(table.name, len(table.y), sizes)
+def _divided(table: Dataset, sizes: Sizes, split: SplitBy, rng: np.random.Generator) -> list[np.ndarray]:
+    """Row numbers of train, calibration and test: disjoint, by class if the table has classes."""
     strata = table.y if table.task == "classification" else np.zeros(len(table.y), dtype=int)
-    test, calibration, train = stratified_parts(strata, [counts["n_test"], counts["n_calibration"], counts["n_train"]], rng)
-    return [table.rows(index) for index in (train, calibration, test)]
+    if split == "auto" and table.roles is not None:
+        return _prescribed(table, strata, sizes, rng)
+    counts = sizes.of_table(table.name, len(table.y))
+    wanted = [counts.test, counts.calibration, counts.train]
+    if split == "group" and table.groups is None:
+        raise DataError(f"{table.name} has no groups to keep together; name their column (groups), or give split=random")
+    if split == "group" or (split == "auto" and table.groups is not None):
+        test, calibration, train = grouped_parts(table.name, strata, table.groups, wanted, rng)
+    else:
+        test, calibration, train = stratified_parts(strata, wanted, rng)
+    return [train, calibration, test]
+
+
+def _prescribed(table: Dataset, strata: np.ndarray, sizes: Sizes, rng: np.random.Generator) -> list[np.ndarray]:
+    """The same where the source prescribes roles; without calibration rows, these come out of the training rows."""
+    train, calibration, test = (np.flatnonzero(table.roles == role) for role in (TRAIN, CALIBRATION, TEST))
+    counts = sizes.of_roles(table.name, Counts(len(train), len(calibration), len(test)))
+
+    def some(rows: np.ndarray, *wanted: int) -> list[np.ndarray]:
+        return [rows[part] for part in stratified_parts(strata[rows], wanted, rng)]
+
+    (test,) = some(test, counts.test)
+    if len(calibration):
+        (calibration,) = some(calibration, counts.calibration)
+        (train,) = some(train, counts.train)
+    else:
+        calibration, train = some(train, counts.calibration, counts.train)
+    return [train, calibration, test]
+
+
+def _without_rare(roles: list[Dataset]) -> list[Dataset]:
+    """The roles without the classes that have no training row, or too few calibration rows."""
+    train, calibration, _ = roles
+    k = len(train.classes)
+    learnt, held = np.bincount(train.y, minlength=k), np.bincount(calibration.y, minlength=k)
+    enough = (learnt >= 1) & (held >= CALIBRATION_ROWS_OF_A_CLASS)
+    if enough.all():
+        return roles
+    gone = train.classes[~enough].tolist()
+    if enough.sum() < 2:
+        raise DataError(f"{train.name}: without the rare classes {gone} there are not two left; ask for more rows")
+    lost = sum(int(np.isin(role.y, np.flatnonzero(~enough)).sum()) for role in roles)
+    warnings.warn(f"{train.name}: rare classes are left out, {lost} rows: {', '.join(map(str, gone))}", stacklevel=3)
+    return [role.with_classes(np.flatnonzero(enough)) for role in roles]
 
 
 def _check_classes(train: Dataset, calibration: Dataset) -> None:
     """Every class, so also each one that test has, needs rows to be learnt from and to be calibrated on."""
     for position, label in enumerate(train.classes.tolist()):
         if not (train.y == position).any():
-            raise DataError(f"{train.name}: class {label!r} has no training row among {len(train.y)}; ask for more, or drop the class")
+            remedy = "ask for more, or leave rare classes out (rare=drop)"
+            raise DataError(f"{train.name}: class {label!r} has no training row among {len(train.y)}; {remedy}")
         found = int((calibration.y == position).sum())
         if found < CALIBRATION_ROWS_OF_A_CLASS:
             raise DataError(
                 f"{train.name}: too few rows to calibrate, class {label!r} has {found} of the {len(calibration.y)} calibration rows and "
-                f"needs {CALIBRATION_ROWS_OF_A_CLASS}; raise n_calibration, or drop the class"
+                f"needs {CALIBRATION_ROWS_OF_A_CLASS}; raise n_calibration, or leave rare classes out (rare=drop)"
             )
 
 

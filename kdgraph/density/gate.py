@@ -83,6 +83,9 @@ class DensityGate(PostHocClassifier):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
+    def _carrier(self) -> Any:
+        return self.estimator if self.partition is None else self.partition
+
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         forest = self.estimator_ if self.partition is None else self._fit_clone(self.partition, train, calibration)
         partition = partition_of(forest, n_jobs=self.n_jobs)

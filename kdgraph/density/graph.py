@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from kdgraph.density.gaussians import NearestMean, PolytopeGaussians, VarianceRule, moments_of
 from kdgraph.density.pruning import merge
 from kdgraph.geometry import Partition, Place, polytopes_of, take_rows
+from kdgraph.parents import take
 
 Distance = Literal["geodesic", "euclidean", "scaled"]
 """Geodesic by Eq. 17; Euclidean to a polytope's mean; the same with every feature in units of the spacing between polytopes."""
@@ -93,8 +94,8 @@ class KernelDensityGraph:
             polytope = self._nearest_mean(place.points)
         return Visit(place, masses, polytope, self.gaussians.log_density(place.points, polytope))
 
-    def log_density(self, X: np.ndarray) -> np.ndarray:
-        """Float[n]: log G of the nearest polytope's Gaussian at each of the rows ``X`` (Float[n, d])."""
+    def log_density(self, X: Any) -> np.ndarray:
+        """Float[n]: log G of the nearest polytope's Gaussian at each of the rows ``X`` (Float[n, d] or a data frame)."""
         if self._nearest_mean is None:
             return self.visit(self.partition.place(X), np.empty(0)).log_density
         points = self.partition.embed(X)
@@ -115,6 +116,6 @@ class KernelDensityGraph:
         return index.masses(self.codes, np.array([exponent]))[0][:, :, 0]
 
 
-def in_blocks(function: Callable[[np.ndarray], np.ndarray], X: np.ndarray) -> np.ndarray:
-    """``function`` of the rows ``X``, a bounded number at a time."""
-    return np.concatenate([function(X[start : start + _BLOCK]) for start in range(0, len(X), _BLOCK)])
+def in_blocks(function: Callable[[Any], np.ndarray], X: Any) -> np.ndarray:
+    """``function`` of the rows ``X`` (an array or a data frame), a bounded number at a time; of none, it is asked all the same."""
+    return np.concatenate([function(take(X, slice(start, start + _BLOCK))) for start in range(0, max(len(X), 1), _BLOCK)])

@@ -86,17 +86,19 @@ class ActivationPartition:
             raise ValueError("the widths of the layers are known once rows were placed")
         return self._plan.widths
 
-    def embed(self, X: np.ndarray) -> np.ndarray:
+    def embed(self, X: Any) -> np.ndarray:
         """Float[n, m]: where the Gaussians of the polytopes live."""
+        X = np.asarray(X)
         plan = self._planned(X)
         return _flat(X) if plan.point is None else self.place(X).points
 
-    def encode(self, X: np.ndarray) -> np.ndarray:
+    def encode(self, X: Any) -> np.ndarray:
         """UInt64[n, W], column by column in memory: a bit for each unit, each layer from a new word on, low bits first."""
         return self.place(X).codes
 
-    def place(self, X: np.ndarray) -> Place:
-        """Points, codes and the network's own probabilities, in one pass through it."""
+    def place(self, X: Any) -> Place:
+        """Points, codes and the network's own probabilities, in one pass through it; X is an array or a data frame of numbers."""
+        X = np.asarray(X)
         read = _Reading(self._on_device(), self._planned(X), self.output_bits)
         codes, proba, *points = in_batches(X, read, input_shape=X.shape[1:], device=self.device, n_jobs=self.n_jobs)
         return Place(points[0] if points else _flat(X), np.asfortranarray(codes), proba)

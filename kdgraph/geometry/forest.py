@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.ensemble._forest import BaseForest
@@ -38,11 +40,11 @@ class ForestPartition:
         """The trees' arrays; asked of the forest each time, so that a pickled partition holds no second copy of them."""
         return [tree.tree_ for tree in getattr(self.forest, "estimators_", [self.forest])]
 
-    def embed(self, X: np.ndarray) -> np.ndarray:
+    def embed(self, X: Any) -> np.ndarray:
         """Float[n, d]: the space in which the Gaussians of the polytopes live; for a forest the features themselves."""
         return np.asarray(X, dtype=np.float64)
 
-    def encode(self, X: np.ndarray) -> np.ndarray:
+    def encode(self, X: Any) -> np.ndarray:
         """Int32[n, T], column by column in memory: the node that each tree puts each row of ``X`` (Float[n, d]) into.
 
         Walks ``tree_.apply`` in a few chunks of trees: for 1,000 rows that takes 0.4 of the time of ``forest.apply``, which pays a task
@@ -65,7 +67,7 @@ class ForestPartition:
         Parallel(n_jobs=n_jobs, require="sharedmem")(delayed(fill)(chunk) for chunk in chunks)
         return codes
 
-    def place(self, X: np.ndarray) -> Place:
+    def place(self, X: Any) -> Place:
         """Both at once."""
         return Place(self.embed(X), self.encode(X))
 

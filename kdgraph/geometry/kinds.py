@@ -7,6 +7,7 @@ from functools import singledispatch
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble._forest import BaseForest
 from sklearn.frozen import FrozenEstimator
@@ -16,6 +17,8 @@ from sklearn.tree import BaseDecisionTree
 from kdgraph.geometry.forest import ForestPartition
 from kdgraph.geometry.partition import Partition, PolytopeIndex
 from kdgraph.geometry.place import Place
+from kdgraph.parents.accepts import IMPUTE
+from kdgraph.parents.rows import has_missing
 
 
 @singledispatch
@@ -81,18 +84,23 @@ class PipelinePartition:
         self._before = pipeline[:-1]
         self._inner = partition_of(pipeline[-1], n_jobs=n_jobs, **reading)
 
-    def _transform(self, X: np.ndarray) -> np.ndarray:
-        return self._before.transform(X) if len(self._before) else X
+    def _transform(self, X: Any) -> np.ndarray:
+        """Float[n, d], dense and without NaN, of the rows that the pipeline takes: an array or a data frame."""
+        transformed = self._before.transform(X) if len(self._before) else X
+        points = transformed.toarray() if issparse(transformed) else np.asarray(transformed)
+        if has_missing(points):
+            raise ValueError(f"Input X contains NaN behind the pipeline's transformations, where distances are measured; {IMPUTE}")
+        return points
 
-    def embed(self, X: np.ndarray) -> np.ndarray:
+    def embed(self, X: Any) -> np.ndarray:
         """Float[n, d]: the transformed rows."""
         return self._inner.embed(self._transform(X))
 
-    def encode(self, X: np.ndarray) -> np.ndarray:
+    def encode(self, X: Any) -> np.ndarray:
         """Codes of the last step at the transformed rows."""
         return self._inner.encode(self._transform(X))
 
-    def place(self, X: np.ndarray) -> Place:
+    def place(self, X: Any) -> Place:
         """Both, with one pass through the transformations."""
         return self._inner.place(self._transform(X))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -18,17 +18,17 @@ class PolytopeIndex(Protocol):
 
 
 class Partition(Protocol):
-    """What every partition offers; codes are opaque to everyone else."""
+    """What every partition offers; codes are opaque to everyone else. X is what its parent takes: an array or a data frame."""
 
-    def embed(self, X: np.ndarray) -> np.ndarray:
+    def embed(self, X: Any) -> np.ndarray:
         """Float[n, d]: the space in which distances within a polytope are measured."""
         ...
 
-    def encode(self, X: np.ndarray) -> np.ndarray:
+    def encode(self, X: Any) -> np.ndarray:
         """Int[n, …]: the polytope of each row, as a code."""
         ...
 
-    def place(self, X: np.ndarray) -> Place:
+    def place(self, X: Any) -> Place:
         """Both at once."""
         ...
 

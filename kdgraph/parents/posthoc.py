@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,34 +12,11 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, _check_y, check_consistent_length, check_is_fitted, validate_data
 
 from kdgraph.parameters import check_parameters
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Rows of one role: X Float[n, d] (images: Float[n, c, h, w]), y Int[n] (positions in ``classes_``), weight Float[n]."""
-
-    X: np.ndarray
-    y: np.ndarray
-    weight: np.ndarray
-
-    def __len__(self) -> int:
-        return len(self.y)
-
-    def __getitem__(self, index) -> Rows:
-        return Rows(self.X[index], self.y[index], self.weight[index])
-
-    def __add__(self, other: Rows) -> Rows:
-        """The rows of both, these first."""
-        return Rows(*(np.concatenate([getattr(self, name), getattr(other, name)]) for name in ("X", "y", "weight")))
-
-    def one_hot(self, n_classes: int) -> np.ndarray:
-        """Float[n, K]: the weight of each row in the column of its class."""
-        table = np.zeros((len(self), n_classes))
-        table[np.arange(len(self)), self.y] = self.weight
-        return table
+from kdgraph.parents.accepts import IMPUTE, allows_missing, reads_columns, transforms_first, weights_for
+from kdgraph.parents.rows import Rows, has_missing, is_frame
 
 
 class PostHocClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
@@ -48,6 +24,9 @@ class PostHocClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     A subclass implements ``_fit_after(train, calibration)`` and ``predict_proba``. ``estimator`` is cloned and fitted on the training rows;
     ``FrozenEstimator(fitted)`` is used as it is. Without ``X_calibration``, ``fit`` holds ``calibration_size`` of the rows out, stratified.
+
+    Rows may be a data frame, which comes as one to a parent that is composed of others, such as a pipeline, or is frozen and was fitted on
+    one. They may have missing values where the parent takes these.
 
     Attributes
     ----------
@@ -61,18 +40,19 @@ class PostHocClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     random_state: Any
 
     def fit(self, X, y, sample_weight=None, *, X_calibration=None, y_calibration=None):
-        """Fit the parent on X (Float[n, d], or images Float[n, c, h, w]) and y, then what comes after it on the calibration rows.
+        """Fit the parent on X (Float[n, d], images Float[n, c, h, w] or a data frame) and y, and what comes after it on calibration rows.
 
         Raises
         ------
         TypeError : for an estimator that predicts no probabilities.
-        ValueError : for NaN or infinity, for one class only, for calibration labels that are not among the training labels.
+        ValueError : for infinity; for NaN, unless the parent takes it, and imputes it where distances are measured; for one class only; for
+            calibration labels that are not among the training labels.
         """
         check_parameters(self)
         parent = self._default_estimator()
         if not hasattr(parent, "predict_proba"):
             raise TypeError(f"{type(self).__name__} needs an estimator with predict_proba, got {type(parent).__name__}")
-        X, y = validate_data(self, X, y, dtype="numeric", allow_nd=_are_images(X))
+        X, y = self._validated(X, y, reset=True)
         check_classification_targets(y)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         self.classes_ = self._classes_of(y, y[weight > 0])
@@ -96,9 +76,29 @@ class PostHocClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         raise NotImplementedError
 
-    def _checked(self, X) -> np.ndarray:
+    def _carrier(self) -> Any:
+        """The estimator in whose space distances are measured, which must be finite there; None where none are measured."""
+        return None
+
+    def _checked(self, X) -> Any:
         check_is_fitted(self)
-        return validate_data(self, X, reset=False, dtype="numeric", allow_nd=_are_images(X))
+        return self._validated(X)[0]
+
+    def _validated(self, X, *y, reset: bool = False) -> tuple[Any, ...]:
+        """X, and y if given, as scikit-learn checks them; a data frame that the parent can read stays one, and the parent checks it."""
+        parent, carrier = self._default_estimator(), self._carrier()
+        behind_nothing = carrier is not None and not transforms_first(carrier)
+        if is_frame(X) and any(reads_columns(reader) for reader in (parent, carrier) if reader is not None):
+            validate_data(self, X, *y, reset=reset, skip_check_array=True)
+            checked = (X, *(_check_y(labels, estimator=self) for labels in y))
+            check_consistent_length(*checked)
+        else:
+            finite = "allow-nan" if behind_nothing or allows_missing(parent) else True
+            found = validate_data(self, X, *y, reset=reset, dtype="numeric", allow_nd=_are_images(X), ensure_all_finite=finite)
+            checked = found if y else (found,)
+        if behind_nothing and has_missing(checked[0]):
+            raise ValueError(f"Input X contains NaN, and {type(self).__name__} measures distances; {IMPUTE}")
+        return checked
 
     def _default_estimator(self) -> Any:
         if self.estimator is None:
@@ -120,7 +120,7 @@ class PostHocClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     def _given(self, X, y) -> Rows:
         if y is None:
             raise ValueError("X_calibration needs y_calibration")
-        X, y = validate_data(self, X, y, reset=False, dtype="numeric", allow_nd=_are_images(X))
+        X, y = self._validated(X, y)
         unknown = np.setdiff1d(y, self.classes_)
         if len(unknown):
             raise ValueError(f"calibration labels {unknown.tolist()} are not among the training labels {self.classes_.tolist()}")
@@ -148,10 +148,16 @@ class PostHocClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         """``estimator`` if it is frozen, else a fitted clone; one that wants calibration rows of its own gets these."""
         if isinstance(estimator, FrozenEstimator):
             return estimator
-        more = {} if (train.weight == 1).all() else {"sample_weight": train.weight}
+        more: dict[str, Any] = weights_for(estimator, train.weight)
         if "X_calibration" in inspect.signature(estimator.fit).parameters:
             more |= {"X_calibration": calibration.X, "y_calibration": self.classes_[calibration.y]}
         return seeded_clone(estimator, self.random_state).fit(train.X, self.classes_[train.y], **more)
+
+    def __sklearn_tags__(self):
+        """Missing values may come as far as the parent's own tags, and distances, allow."""
+        tags, carrier = super().__sklearn_tags__(), self._carrier()
+        tags.input_tags.allow_nan = allows_missing(self.estimator) and (carrier is None or transforms_first(carrier))
+        return tags
 
 
 def _are_images(X: Any) -> bool:

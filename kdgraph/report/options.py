@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from kdgraph.errors import ConfigError
-from kdgraph.messages import did_you_mean
+from kdgraph.errors import ConfigError, did_you_mean
 
 
 def listing(folders: Sequence[Path], group: str | None = None) -> str:

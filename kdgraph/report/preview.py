@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from kdgraph.config import Job
 from kdgraph.run_config import RunConfig
+from kdgraph.runner.at_hand import Absent
 from kdgraph.runner.claim import is_claimed
 from kdgraph.runner.run import stage_keys
 from kdgraph.runner.rundir import RunDir
@@ -12,8 +16,8 @@ from kdgraph.runner.store import Store
 from kdgraph.runner.watch import Watch
 
 
-def preview(config: RunConfig) -> str:
-    """Lines of YAML comment: where the run is, whether it is done, and which of its stages are in the store."""
+def preview(config: RunConfig, absent: Absent | None = None) -> str:
+    """Lines of YAML comment: where the run is, whether it is done, and which of its stages are in the store; or which data are not here."""
     folder = RunDir(config.run_dir)
     if is_claimed(config.run_dir / "running.json"):
         state = "running at the moment"
@@ -23,12 +27,24 @@ def preview(config: RunConfig) -> str:
         state = f"failed last time ({failure})"
     else:
         state = "not done"
-    return f"# {config.run_dir}   {state}\n# in the store: {', '.join(_stored(config)) or 'no stage'}"
+    rest = f"not at hand: {absent.error}" if absent else f"in the store: {', '.join(_stored(config)) or 'no stage'}"
+    return f"# {config.run_dir}   {state}\n# {rest}"
+
+
+def summary(jobs: Sequence[Job], absent: Mapping[str, Absent]) -> str:
+    """A line on a sweep: how many runs it is, and how many data sets a run would have to fetch first."""
+    missing = len({each.name for each in absent.values()})
+    names = {str(job.config.dataset["name"]) for job in jobs}
+    lacking = f"; {missing} of {len(names)} data sets are not at hand, and a run fetches what it can" if missing else ""
+    return f"# {len(jobs)} runs{lacking}"
 
 
 def _stored(config: RunConfig) -> list[str]:
     from kdgraph.runner.stages import split
 
     store = Store(Path(config.out) / ".store", Watch())
-    keys = stage_keys(config, split(config.dataset, config.seed))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a run tells them
+        splits = split(config.dataset, config.seed)
+    keys = stage_keys(config, splits)
     return [stage for stage, key in keys.items() if store.path(stage, key).exists()]

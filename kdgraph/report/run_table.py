@@ -18,7 +18,9 @@ def run_table(record: Record, run_dir: str, *, before: bool = False) -> str:
     run_dir : where it is, as the user would type it.
     before : whether the run was found done.
     """
-    return "\n".join([_title(record), _stages(record, before), *_metrics(record), *_warnings(record), _files(record, run_dir)])
+    return "\n".join(
+        [_title(record), _stages(record, before), *_notes(record), *_metrics(record), *_warnings(record), _files(record, run_dir)]
+    )
 
 
 def _title(record: Record) -> str:
@@ -34,6 +36,18 @@ def _stages(record: Record, before: bool) -> str:
     note = f"{stored} of {len(record['seconds'])} stages from the store" if stored else ""
     note = "done before; force=true runs it again" if before else note
     return f"  {times}        {note}".rstrip()
+
+
+def _notes(record: Record) -> list[str]:
+    """What a reader of the numbers must know of rows that come from elsewhere."""
+    told = {record["dataset"]["name"]: record["dataset"].get("source") or {}}
+    told |= {found["name"]: found["source"] for found in record.get("ood_sets", [])}
+    notes = []
+    for name, source in told.items():
+        words = [*([source["rows"]] if "rows" in source else []), *source.get("repaired", [])]
+        words += [f"a subset: {source['subset']}"] if "subset" in source else []
+        notes += [f"  {name}: {'; '.join(words)}"] if words else []
+    return notes
 
 
 def _metrics(record: Record) -> list[str]:

@@ -104,6 +104,21 @@ class Drawing:
         id_values = {label: family[0].id_values for label, family in families.items()}
         return confidence_against_shift(curves, values, float(self.splits.prior.max()), id_values=id_values)
 
+    def _confidence_by_set(self) -> Figure | None:
+        """Of the sets that are one of a kind; a family of many has a curve."""
+        from kdgraph.figures import confidence_by_set
+
+        alone = [family[0] for family in self._families() if len(family) == 1]
+        if not alone:
+            return None
+        (test,) = [found for found in self.evaluation.predictions if found.on == "test"]
+        titles = {"test, in distribution": test} | {example_title(found).replace("\n", ", "): found for found in alone}
+        sets = {
+            f"{title}: {len(found.parent):,} rows": {name: proba.max(axis=1) for name, proba in self._of(found).items()}
+            for title, found in titles.items()
+        }
+        return confidence_by_set(sets, float(self.splits.prior.max()))
+
     def _example_images(self) -> Figure | None:
         """A training image of each of a few classes, and one of each family out of distribution, from the set that is farthest out."""
         from kdgraph.figures import image_row
@@ -161,5 +176,6 @@ DRAWN_BY: dict[str, Callable[[Drawing], Any]] = {
     "reliability_diagram": Drawing._reliability_diagram,
     "confidence_against_radius": Drawing._confidence_against_radius,
     "confidence_against_shift": Drawing._confidence_against_shift,
+    "confidence_by_set": Drawing._confidence_by_set,
     "example_images": Drawing._example_images,
 }

@@ -35,6 +35,7 @@ class Predictions:
     y : Int[n] or None; truth : Float[n, K] or None.
     id_values : values of the one parameter in ``params`` at which the family is in distribution.
     example : UInt8[c, h, w] or None, the first image of an out-of-distribution set; values outside [0, 1] are cut off.
+    facts : where an out-of-distribution set comes from and what was done to its rows.
     """
 
     on: str
@@ -46,6 +47,7 @@ class Predictions:
     truth: np.ndarray | None = None
     id_values: tuple[float, ...] = ()
     example: np.ndarray | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def in_distribution(self) -> bool:
@@ -59,6 +61,11 @@ class Evaluation:
 
     metrics: list[dict[str, Any]]
     predictions: list[Predictions]
+
+    @property
+    def ood_sets(self) -> list[dict[str, Any]]:
+        """Name, number of rows and facts of the out-of-distribution sets that come from elsewhere."""
+        return [{"name": found.ood, "n": len(found.parent), "source": dict(found.facts)} for found in self.predictions if found.facts]
 
     def frame(self, classes: np.ndarray) -> pd.DataFrame:
         """One row for each test and out-of-distribution row: set, its params, row, label, probabilities of parent and calibrated."""
@@ -131,7 +138,8 @@ def _sets(dataset: Node, ood: Node, splits: Splits, with_grid: bool, seed: int) 
     sampler = build(ood)
     for drawn in sampler.sets(splits.train, stage_rng(seed, "ood")) if sampler else []:
         example = np.rint(255 * drawn.X[0].clip(0, 1)).astype(np.uint8) if drawn.X.ndim == 4 else None
-        yield drawn.X, {"on": "ood", "ood": drawn.name, "params": drawn.params, "id_values": drawn.id_values, "example": example}
+        known = {"ood": drawn.name, "params": drawn.params, "id_values": drawn.id_values, "facts": drawn.facts}
+        yield splits.scaling.apply(drawn.X) if drawn.as_measured else drawn.X, {"on": "ood", **known, "example": example}
 
 
 def _entries(found: Predictions, wanted: Mapping[str, Any], prior: np.ndarray, source: str) -> Iterator[dict[str, Any]]:

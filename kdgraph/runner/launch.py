@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import hydra
+from hydra.plugins.sweeper import Sweeper
 from omegaconf import DictConfig, OmegaConf
 
 from kdgraph.config import Job, Plan, conf_dir
-from kdgraph.run_config import RunConfig, run_id
+from kdgraph.run_config import PLAIN, SCIENCE, RunConfig, run_id
 from kdgraph.runner.run import run
 from kdgraph.runner.rundir import RunDir, one_line
 from kdgraph.runner.watch import Watch
@@ -28,7 +29,7 @@ class Outcome:
     error: Exception | None = None
 
 
-def launch(planned: Plan, arguments: Sequence[str], watch: Watch) -> list[Outcome]:
+def launch(planned: Plan, arguments: Sequence[str], watch: Watch, skipped: Container[str] = ()) -> list[Outcome]:
     """Run every job of the plan, each to its end, whatever becomes of the others.
 
     Parameters
@@ -36,18 +37,25 @@ def launch(planned: Plan, arguments: Sequence[str], watch: Watch) -> list[Outcom
     planned : the checked jobs.
     arguments : the command line that they came from, without the verb; Hydra reads it again.
     watch : told of progress, where the jobs run in this process.
+    skipped : ids of runs that cannot run here; they have no outcome.
     """
-    jobs = planned.jobs
+    jobs = tuple(job for job in planned.jobs if job.config.run_id not in skipped)
     if planned.parallel:  # cores are shared at one level: the jobs take them all, so each run gets one
         jobs = tuple(replace(job, config=replace(job.config, n_jobs=1)) for job in jobs)
         watch.begin(f"{len(jobs)} jobs side by side, one core each")
         watch = Watch()  # theirs; a spinner does not travel to other processes
-    by_id = {job.config.run_id: job.config for job in jobs}
+    methods = {job.config.run_id: job.config.method for job in jobs}  # all that travels to each job: a thousand configs are megabytes
+    n_jobs = 1 if planned.parallel else None
     errors: dict[str, Exception] = {}
     started: list[str] = []
 
     def task(config: DictConfig) -> None:
-        found = by_id[run_id(cast("dict[str, Any]", OmegaConf.to_container(config, resolve=True)))]
+        nodes = cast("dict[str, Any]", OmegaConf.to_container(config, resolve=True))
+        composed = run_id(nodes)
+        if composed in skipped:
+            return
+        found = RunConfig(**{key: nodes[key] for key in (*SCIENCE, *PLAIN)}, method=methods[composed])
+        found = found if n_jobs is None else replace(found, n_jobs=n_jobs)
         started.append(found.run_id)
         count = f"{len(started)}/{len(jobs)}  " if planned.multirun else ""
         watch.begin(f"{count}{found.dataset['name']} → {found.method}  seed {found.seed}")
@@ -55,7 +63,8 @@ def launch(planned: Plan, arguments: Sequence[str], watch: Watch) -> list[Outcom
             errors[found.run_id] = error
 
     if any(job.config.force or not job.config.done for job in jobs):
-        with_hydra(arguments, task)
+        with _composed_before():
+            with_hydra(arguments, task)
     return [_outcome(job, errors.get(job.config.run_id)) for job in jobs]
 
 
@@ -82,6 +91,17 @@ def _outcome(job: Job, error: Exception | None) -> Outcome:
     if not failure and not record:
         failure = one_line(error) if error else "did not run"
     return Outcome(job, record, failure, error)
+
+
+@contextmanager
+def _composed_before() -> Iterator[None]:
+    """Hydra composes every job of a sweep once more before the first one starts, a tenth of a second each; ours are checked already."""
+    before = Sweeper.validate_batch_is_legal
+    Sweeper.validate_batch_is_legal = lambda self, batch: None
+    try:
+        yield
+    finally:
+        Sweeper.validate_batch_is_legal = before
 
 
 @contextmanager

@@ -1,11 +1,13 @@
 """``result.json``: the record of a run, the interface of everything that comes after it.
 
-Keys: ``schema``, ``run_id``, ``dataset`` {name, fingerprint, n_train, n_calibration, n_test, n_features, shape (of a row), classes,
-prior}, ``parent``, ``calibrator``, ``gate``, ``method`` (names), ``seed``, ``config`` (the science part, resolved), ``metrics`` (list of
-{metric, value, of: "parent" | "calibrated", on: "test" | "grid" | "ood", ood, params, n, stderr}, and in_distribution: true where a family
-of out-of-distribution sets meets the training data), ``learnt`` (by calibrator and gate), ``files`` {predictions, figures}, ``seconds``
-and ``peak_memory_mb`` by stage (of when the stage was done), ``warnings`` (list of {stage, message}, likewise), ``from_store`` (stages that
-this run found done), ``versions``, ``git`` {commit, dirty} or null, ``host``. NaN and infinity are null.
+Keys: ``schema``, ``run_id``, ``dataset`` {name, fingerprint, n_train, n_calibration, n_test, n_features, n_categorical, missing_share (of
+the training values), shape (of a row), classes, prior, source (where the rows come from)}, ``parent``, ``calibrator``, ``gate``, ``method``
+(names), ``seed``, ``config`` (the science part, resolved), ``metrics`` (list of {metric, value, of: "parent" | "calibrated", on: "test" |
+"grid" | "ood", ood, params, n, stderr}, and in_distribution: true where a family of out-of-distribution sets meets the training data),
+``ood_sets`` (list of {name, n, source: where the rows come from and what was done to them}, of those that come from elsewhere), ``learnt``
+(by calibrator and gate), ``files`` {predictions, figures}, ``seconds`` and ``peak_memory_mb`` by stage (of when the stage was done),
+``warnings`` (list of {stage, message}, likewise), ``from_store`` (stages that this run found done), ``versions``, ``git`` {commit, dirty}
+or null, ``host``. NaN and infinity are null.
 """
 
 from __future__ import annotations
@@ -38,6 +40,7 @@ def make_record(
             "seed": config.seed,
             "config": config.science(),
             "metrics": stages["evaluate"].value.metrics,
+            "ood_sets": stages["evaluate"].value.ood_sets,
             "learnt": learnt,
             "files": {"predictions": "predictions.parquet", "figures": [f"figures/{name}" for name in figures]},
             "seconds": {name: round(made.cost.seconds, 4) for name, made in stages.items()},
@@ -59,9 +62,12 @@ def _dataset(config: RunConfig, splits: Splits) -> dict[str, Any]:
         "n_calibration": len(splits.calibration.y),
         "n_test": len(splits.test.y),
         "n_features": math.prod(splits.train.X.shape[1:]),
+        "n_categorical": int(splits.train.is_categorical.sum()),
+        "missing_share": float(np.isnan(splits.train.X).mean()) if splits.train.has_missing else 0.0,
         "shape": splits.train.X.shape[1:],
         "classes": splits.train.classes.tolist(),
         "prior": splits.prior.tolist(),
+        "source": splits.train.facts,
     }
 
 

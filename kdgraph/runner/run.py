@@ -51,8 +51,13 @@ def _do(config: RunConfig, folder: Path, watch: Watch) -> dict[str, Any]:
     keys = stage_keys(config, splits)
 
     watch.stage("fit")
+    encoding = {"preprocess": config.preprocess, "has_missing": splits.has_missing}
     training = {"report": watch.progress, "checkpoint": store.path("fit", keys["fit"]).with_suffix(".training")}
-    fitted = store.get_or_make("fit", keys["fit"], lambda: stages.fit(config.parent, splits.train, seed=seed, n_jobs=n_jobs, **training))
+    fitted = store.get_or_make(
+        "fit",
+        keys["fit"],
+        lambda: stages.fit(config.parent, splits.train, **encoding, seed=seed, n_jobs=n_jobs, **training),
+    )
     parent = fitted.value
 
     watch.stage("calibrate")
@@ -86,7 +91,7 @@ def stage_keys(config: RunConfig, splits: Any) -> dict[str, str]:
     The split is made each time: that costs little, and its fingerprint is how changed data are noticed. More test rows fit nothing again.
     """
     train, rest = splits.train.fingerprint, splits.calibration.fingerprint
-    parent = {"parent": config.parent}
+    parent = {"parent": config.parent, "preprocess": config.preprocess, "has_missing": splits.has_missing}
     after = parent | {"calibrator": config.calibrator, "gate": config.gate}
     all_of_it = after | {"dataset": config.dataset, "ood": config.ood, "metrics": config.metrics}
     return {

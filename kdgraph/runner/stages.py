@@ -15,10 +15,10 @@ from sklearn.frozen import FrozenEstimator
 
 from kdgraph.components import Node, build
 from kdgraph.data.dataset import Dataset, Splits
-from kdgraph.data.splits import make_splits
+from kdgraph.data.splits import make_splits, split_options
 from kdgraph.errors import ConfigError
 
-SPLIT_OPTIONS = ("n_train", "n_calibration", "n_test", "scale")
+DEFAULT_PREPROCESS = {"_target_": "kdgraph.parents.Preprocess"}
 
 
 @dataclass(frozen=True)
@@ -46,32 +46,52 @@ def stage_rng(seed: int, stage: str) -> np.random.Generator:
 
 def split(dataset: Node, seed: int) -> Splits:
     """Rows by role."""
-    options = {name: dataset[name] for name in SPLIT_OPTIONS if name in dataset}
+    options = {name: dataset[name] for name in split_options() if name in dataset}
     return make_splits(build(dataset), **options, rng=stage_rng(seed, "split"))
 
 
 def fit(
-    parent: Node, train: Dataset, *, seed: int, n_jobs: int, report: Callable[[Any], None] | None = None, checkpoint: Path | None = None
+    parent: Node,
+    train: Dataset,
+    *,
+    preprocess: Node = DEFAULT_PREPROCESS,
+    has_missing: bool | None = None,
+    seed: int,
+    n_jobs: int,
+    report: Callable[[Any], None] | None = None,
+    checkpoint: Path | None = None,
 ) -> Any:
-    """The parent, fitted on the training rows.
+    """The parent, fitted on the training rows, behind what encodes categories and missing values where there are any.
 
-    A parent that trains for long tells ``report`` how far it is, and keeps its state in the file ``checkpoint``, from which it goes on.
+    ``has_missing`` says whether any row of any role has a missing value (default: whether a training row has). A parent that trains for
+    long tells ``report`` how far it is, and keeps its state in the file ``checkpoint``, from which it goes on.
 
     It predicts on one core from here on: with threads, a random forest adds its trees' votes in the order in which they finish, and the
     last bit of a probability changes from call to call.
     """
     alive = {"report": report, "checkpoint": checkpoint}
     estimator = build(parent, random_state=_an_int(stage_rng(seed, "fit")), n_jobs=n_jobs, **alive)
+    _check_parent(parent, estimator, train)
+    encoded = build(preprocess).around(estimator, train, has_missing=has_missing)
+    encoded.fit(train.X, train.y)
+    last = {"n_jobs": 1, "report": None, "checkpoint": None}
+    afterwards = {name: last[name.split("__")[-1]] for name in encoded.get_params() if name.split("__")[-1] in last}
+    return encoded.set_params(**afterwards) if afterwards else encoded
+
+
+def _check_parent(parent: Node, estimator: Any, train: Dataset) -> None:
+    """A parent that cannot learn from such rows is bad input, not a failed run."""
     if not hasattr(estimator, "predict_proba"):
         raise ConfigError(f"parent {parent['name']} ({parent['_target_']}) predicts no probabilities; choose one with predict_proba")
+    if train.task == "regression":
+        raise ConfigError(
+            f"dataset={train.name} is for regression, and parent={parent['name']} is a classifier; choose a data set with classes"
+        )
     if train.are_images and not takes(estimator, "three_d_array"):
-        raise ConfigError(f"dataset={train.name} has images, and parent={parent['name']} takes vectors; choose a network: parent=cnn")
+        flat = ", or vectors of pixels: dataset.flat=true" if "flat" in train.facts else ""
+        raise ConfigError(f"dataset={train.name} has images, and parent={parent['name']} takes vectors; choose a network: parent=cnn{flat}")
     if not train.are_images and not takes(estimator, "two_d_array"):
         raise ConfigError(f"dataset={train.name} has vectors, and parent={parent['name']} takes images; choose another: parent=mlp")
-    estimator.fit(train.X, train.y)
-    names = estimator.get_params()
-    afterwards = {name: 1 for name in names if name.split("__")[-1] == "n_jobs"} | {name: None for name in alive if name in names}
-    return estimator.set_params(**afterwards) if afterwards else estimator
 
 
 def takes(estimator: Any, kind: Literal["two_d_array", "three_d_array"]) -> bool:

@@ -5,12 +5,16 @@ from __future__ import annotations
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
 
 from kdgraph.calibration import Refit, ScoreMap, Uncalibrated
 
@@ -102,6 +106,29 @@ def test_pickles_and_seeds(rows, model):
     same = model(RandomForestClassifier(5), random_state=0).fit(*rows[:2])
     for other in (again, same):
         assert np.array_equal(other.predict_proba(rows[4]), first.predict_proba(rows[4]))
+
+
+@pytest.mark.parametrize("method", ["isotonic", "sigmoid", "temperature"])
+def test_maps_of_a_pipeline_on_a_frame_with_gaps_are_scikit_learns(rows, method):
+    X, y, X_calibration, y_calibration, test = (np.where(part < -1, np.nan, part) if part.ndim == 2 else part for part in rows)
+    assert np.isnan(test).any() and np.isnan(X_calibration).any()
+    X, X_calibration, test = (pd.DataFrame(part, columns=["a", "b", "c"]) for part in (X, X_calibration, test))
+    numbers = ColumnTransformer([("numbers", SimpleImputer(), ["c", "a"])])
+    parent = FrozenEstimator(make_pipeline(numbers, RandomForestClassifier(10, random_state=0)).fit(X, y))
+    expected = CalibratedClassifierCV(parent, method=method, ensemble=False).fit(X_calibration, y_calibration)
+    found = ScoreMap(parent, method=method).fit(X, y, X_calibration=X_calibration, y_calibration=y_calibration)
+    assert np.array_equal(found.predict_proba(test), expected.predict_proba(test))
+
+
+def test_refit_of_a_pipeline_puts_frames_together_and_weighs_its_last_step(rows):
+    X, y, X_calibration, y_calibration, test = rows
+    X, X_calibration, test = (pd.DataFrame(part, columns=["a", "b", "c"]) for part in (X, X_calibration, test))
+    numbers, weight = ColumnTransformer([("numbers", SimpleImputer(), ["c", "a"])]), np.random.default_rng(0).uniform(0.5, 2, 200)
+    parent = make_pipeline(numbers, RandomForestClassifier(5, random_state=0))
+    found = Refit(parent).fit(X, y, sample_weight=weight, X_calibration=X_calibration, y_calibration=y_calibration)
+    both, labels, weights = pd.concat([X, X_calibration]), np.concatenate([y, y_calibration]), np.concatenate([weight, np.ones(100)])
+    expected = clone(parent).fit(both, labels, randomforestclassifier__sample_weight=weights)
+    assert np.array_equal(found.predict_proba(test), expected.predict_proba(test))
 
 
 def test_a_map_needs_calibration_rows_of_every_class(rows, parent):

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -28,7 +30,11 @@ def test_rows_keep_everything_else():
     ("X", "y", "message"),
     [
         ([[1.0], [2.0]], [3, 3], r"toy: a classifier needs two classes, the target has only \[3\]"),
-        ([[1.0], [np.nan]], [0, 1], r"toy: x1 has nan in row 1 \(1 such cells\); impute or drop them before the run"),
+        (
+            [[1.0], [-np.inf]],
+            [0, 1],
+            r"toy: x1 has -inf in row 1 \(1 such cells\); write what is unknown as an empty cell, which is read as missing",
+        ),
         ([[1.0], [2.0], [3.0]], [0, 1], r"toy: X must have one row for each of 2 labels, got shape \(3, 1\)"),
     ],
 )
@@ -71,8 +77,8 @@ def test_the_fingerprint_follows_pixels_and_shape():
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        (np.nan, r"toy: pixel \(1, 2, 3\) has nan in row 1 \(1 such cells\); impute or drop them before the run"),
-        (np.inf, r"toy: pixel \(1, 2, 3\) has inf in row 1 \(1 such cells\); impute or drop them before the run"),
+        (np.nan, r"toy: pixel \(1, 2, 3\) has nan in row 1 \(1 such cells\); drop the image"),
+        (np.inf, r"toy: pixel \(1, 2, 3\) has inf in row 1 \(1 such cells\); drop the image"),
         (255, r"toy: images must lie in \[0, 1\], got [\d.e-]+ to 255; divide by the largest intensity"),
     ],
 )
@@ -86,3 +92,40 @@ def test_images_that_cannot_be_used(value, message):
 def test_rows_are_vectors_or_images():
     with pytest.raises(DataError, match=r"^toy: X must have one row for each of 2 labels, got shape \(2, 5, 5\)$"):
         Dataset("toy", np.zeros((2, 5, 5)), np.array([0, 1]), np.arange(2), ())
+
+
+def mixed() -> Dataset:
+    X = np.array([[0.5, 0, 1], [np.nan, 1, 2], [0.25, np.nan, 3], [1, 1, 4]])
+    more = {"categories": (None, ("blue", "red"), None), "roles": np.array([0, 0, 1, 2]), "groups": np.array([7, 7, 8, 9])}
+    return Dataset.from_labels("toy", X, np.array(["a", "b", "c", "b"]), ("size", "colour", "age"), facts={"source": "test"}, **more)
+
+
+def test_missing_values_and_categories_are_known():
+    data = mixed()
+    assert data.is_categorical.tolist() == [False, True, False]
+    assert data.has_missing and data.needs_encoding
+    complete = data.rows(np.array([0, 3]))
+    assert not complete.has_missing and complete.needs_encoding
+    plain = Dataset.from_labels("toy", np.ones((2, 2)), np.array([0, 1]))
+    assert plain.is_categorical.tolist() == [False, False]
+    assert not plain.needs_encoding
+
+
+def test_rows_take_everything_along():
+    some = mixed().rows(np.array([3, 1]))
+    assert some.roles.tolist() == [2, 0]
+    assert some.groups.tolist() == [9, 7]
+    assert some.categories == mixed().categories
+    assert some.facts == {"source": "test"}
+
+
+def test_with_fewer_classes_labels_are_counted_anew():
+    some = mixed().with_classes(np.array([1, 2]))
+    assert some.classes.tolist() == ["b", "c"]
+    assert some.y.tolist() == [0, 1, 0]
+    assert some.X[:, 2].tolist() == [2, 3, 4]
+
+
+def test_the_fingerprint_follows_the_names_of_categories():
+    renamed = replace(mixed(), categories=(None, ("green", "red"), None))
+    assert renamed.fingerprint != mixed().fingerprint == mixed().fingerprint

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kdgraph.data.sizes import simulated_counts, table_counts
+from kdgraph.data.sizes import Counts, Sizes
 from kdgraph.errors import DataError, ParameterError
 
 
 def sizes(n_train=None, n_calibration=None, n_test=None):
-    return {"n_train": n_train, "n_calibration": n_calibration, "n_test": n_test}
+    return Sizes(n_train=n_train, n_calibration=n_calibration, n_test=n_test)
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ def sizes(n_train=None, n_calibration=None, n_test=None):
     ],
 )
 def test_counts_of_a_simulation(asked, train, calibration, test):
-    assert simulated_counts("spiral", asked) == {"n_train": train, "n_calibration": calibration, "n_test": test}
+    assert asked.of_simulation("spiral") == Counts(train, calibration, test)
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_counts_of_a_simulation(asked, train, calibration, test):
     ],
 )
 def test_counts_of_a_table(n, asked, train, calibration, test):
-    assert table_counts("wine", n, asked) == {"n_train": train, "n_calibration": calibration, "n_test": test}
+    assert asked.of_table("wine", n) == Counts(train, calibration, test)
 
 
 size = st.none() | st.integers(0, 120) | st.floats(0.001, 1)
@@ -49,11 +49,11 @@ size = st.none() | st.integers(0, 120) | st.floats(0.001, 1)
 @given(n=st.integers(1, 100), asked=st.builds(sizes, size, size, size))
 def test_counts_fit_into_the_table_or_an_error_says_why(n, asked):
     try:
-        counts = table_counts("wine", n, asked)
+        counts = asked.of_table("wine", n)
     except DataError:
         return
-    assert sum(counts.values()) <= n
-    assert min(counts.values()) >= 1
+    assert counts.total <= n
+    assert min(counts.train, counts.calibration, counts.test) >= 1
 
 
 @pytest.mark.parametrize(
@@ -73,16 +73,93 @@ def test_counts_fit_into_the_table_or_an_error_says_why(n, asked):
 )
 def test_tables_too_small(asked, message):
     with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
-        table_counts("wine", 178, asked)
+        asked.of_table("wine", 178)
 
 
 def test_a_simulation_has_no_shares():
     message = "n_test is the share 0.3, but spiral is a simulation, which has no fixed number of rows; give an integer"
     with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
-        simulated_counts("spiral", sizes(n_test=0.3))
+        sizes(n_test=0.3).of_simulation("spiral")
 
 
 @pytest.mark.parametrize(("value", "got"), [(-1, "-1"), (2.5, "2.5"), ("half", "'half'"), (True, "True")])
 def test_sizes_that_are_none(value, got):
     with pytest.raises(ParameterError, match=f"^n_train must be .*, got {re.escape(got)}$"):
-        table_counts("wine", 178, sizes(n_train=value))
+        sizes(n_train=value)
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        (Sizes(n_learn=200), Counts(140, 60, 300)),
+        (Sizes(n_learn=0.5), Counts(245, 105, 300)),
+        (Sizes(n_learn=200, n_calibration=20), Counts(180, 20, 300)),
+        (Sizes(log_share=0), Counts(70, 30, 300)),
+        (Sizes(log_share=0.5), Counts(186, 79, 300)),  # √(100 · 700) = 264.6
+        (Sizes(log_share=1), Counts(490, 210, 300)),
+        (Sizes(log_share=1, max_learn=400, max_test=50), Counts(280, 120, 50)),
+        (Sizes(max_learn=400), Counts(280, 120, 300)),
+        (Sizes(n_train=600, max_learn=400, n_test=10, n_calibration=100), Counts(600, 100, 10)),  # a number that is asked for is given
+    ],
+)
+def test_other_ways_to_say_how_many_learn(asked, expected):
+    assert asked.of_table("thousand", 1000) == expected
+
+
+@given(n=st.integers(400, 10**6), share=st.floats(0, 1), most=st.none() | st.integers(100, 10**6))
+def test_a_logarithmic_share_lies_between_a_hundred_rows_and_all(n, share, most):
+    counts = Sizes(log_share=share, max_learn=most).of_table("table", n)
+    all_of_them = min(n - counts.test, most or n)
+    assert 100 <= counts.train + counts.calibration <= max(all_of_them, 100)
+    assert 0.69 <= counts.train / (counts.train + counts.calibration) <= 0.71
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        (Sizes(), Counts(1000, 430, 1000)),
+        (Sizes(n_learn=1000), Counts(700, 300, 1000)),
+        (Sizes(max_learn=500, max_test=100), Counts(350, 150, 100)),
+        (Sizes(max_learn=5000), Counts(1000, 430, 1000)),
+    ],
+)
+def test_a_simulation_knows_them_too(asked, expected):
+    assert asked.of_simulation("spiral") == expected
+
+
+@pytest.mark.parametrize(
+    ("asked", "found", "expected"),
+    [
+        (Sizes(), Counts(100, 0, 40), Counts(70, 30, 40)),
+        (Sizes(n_train=50, n_test=0.5), Counts(100, 0, 40), Counts(50, 22, 20)),
+        (Sizes(max_learn=10, max_test=4), Counts(100, 0, 40), Counts(7, 3, 4)),
+        (Sizes(), Counts(100, 20, 40), Counts(100, 20, 40)),
+        (Sizes(n_train=0.5, n_calibration=5), Counts(100, 20, 40), Counts(50, 5, 40)),
+    ],
+)
+def test_counts_where_the_source_prescribes_roles(asked, found, expected):
+    assert asked.of_roles("mnist", found) == expected
+
+
+@pytest.mark.parametrize(
+    ("asked", "wanted"),
+    [
+        (Sizes(n_train=90), "n_train 90 + n_calibration 39 + n_test 40"),
+        (Sizes(n_test=41), "n_train 70 + n_calibration 30 + n_test 41"),
+    ],
+)
+def test_more_than_the_source_prescribes(asked, wanted):
+    message = f"mnist comes with 100 training, 0 calibration and 40 test rows, too few for {wanted}; ask for fewer, or give split=random"
+    with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
+        asked.of_roles("mnist", Counts(100, 0, 40))
+
+
+def test_two_ways_at_once_are_one_too_many():
+    message = "n_train and n_learn both say how many rows learn; give one of them, and null for the other"
+    with pytest.raises(DataError, match=f"^{message}$"):
+        Sizes(n_train=100, n_learn=100)
+
+
+def test_a_simulation_has_no_logarithmic_share():
+    with pytest.raises(DataError, match=r"^log_share is a share of a table's rows, but spiral is a simulation; give n_learn$"):
+        Sizes(log_share=0.5).of_simulation("spiral")

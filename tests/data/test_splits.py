@@ -2,13 +2,15 @@ from __future__ import annotations
 
 import pickle
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from kdgraph.data import Dataset, make_splits
+from kdgraph.data.dataset import CALIBRATION, TEST, TRAIN, UNUSED
 from kdgraph.data.simulations import Circle, Polynomial, Shapes, Spiral, Trunk
-from kdgraph.data.tables import SklearnTable
+from kdgraph.data.tables.shipped import SklearnTable
 from kdgraph.errors import DataError, ParameterError
 
 
@@ -137,12 +139,13 @@ def test_a_regression_table_is_divided_without_classes():
         (
             ["a"] * 40 + ["b"] * 3,
             {},
-            "toy: too few rows to calibrate, class 'b' has 1 of the 9 calibration rows and needs 2; raise n_calibration, or drop the class",
+            "toy: too few rows to calibrate, class 'b' has 1 of the 9 calibration rows and needs 2; raise n_calibration, "
+            "or leave rare classes out (rare=drop)",
         ),
         (
             [0] * 40 + [1] * 8,
             {"n_train": 2, "n_calibration": 20},
-            "toy: class 1 has no training row among 2; ask for more, or drop the class",
+            "toy: class 1 has no training row among 2; ask for more, or leave rare classes out (rare=drop)",
         ),
         ([0, 1] * 5, {"n_test": 12}, "toy has 10 rows, too few for n_test 12; ask for fewer"),
     ],
@@ -153,7 +156,8 @@ def test_tables_that_cannot_be_split(labels, sizes, message):
 
 
 def test_a_simulated_class_may_be_missing_too():
-    with pytest.raises(DataError, match=r"^trunk: class [01] has no training row among 1; ask for more, or drop the class$"):
+    message = r"^trunk: class [01] has no training row among 1; ask for more, or leave rare classes out \(rare=drop\)$"
+    with pytest.raises(DataError, match=message):
         make_splits(Trunk(), n_train=1, n_calibration=50, rng=rng())
 
 
@@ -183,3 +187,73 @@ def test_a_table_of_images_is_divided_like_any_other():
     roles = (splits.train, splits.calibration, splits.test)
     assert sorted(np.concatenate([role.X[:, 0, 0, 0] for role in roles]).tolist()) == X[:, 0, 0, 0].tolist()
     assert {role.X.dtype for role in roles} == {np.dtype(np.float32)}
+
+
+def numbers(role: Dataset) -> set[int]:
+    """Which rows of :func:`toy` these are."""
+    return set(role.X[:, 0].astype(int).tolist())
+
+
+def test_roles_that_the_source_prescribes_are_kept():
+    data = toy([0, 1] * 50).data
+    roles = np.full(100, TRAIN, dtype=np.int8)
+    roles[60:90], roles[90:] = TEST, UNUSED
+    splits = make_splits(InMemory(replace(data, roles=roles)), rng=rng())
+    assert numbers(splits.test) == set(range(61, 91))
+    assert numbers(splits.train) | numbers(splits.calibration) == set(range(1, 61))
+    assert len(splits.train.y) == 42
+    roles[:10] = CALIBRATION
+    splits = make_splits(InMemory(replace(data, roles=roles)), n_test=10, rng=rng())
+    assert numbers(splits.calibration) == set(range(1, 11))
+    assert numbers(splits.train) == set(range(11, 61))
+    assert len(splits.test.y) == 10 and numbers(splits.test) < set(range(61, 91))
+    anew = make_splits(InMemory(replace(data, roles=roles)), split="random", rng=rng())
+    assert anew.fingerprint != splits.fingerprint and len(anew.test.y) == 30
+
+
+def test_groups_stay_together():
+    data = replace(toy([0, 1] * 200).data, groups=np.arange(400) // 7)
+    for split in ("auto", "group"):
+        splits = make_splits(InMemory(data), split=split, rng=rng())
+        groups = [set(role.groups.tolist()) for role in (splits.train, splits.calibration, splits.test)]
+        assert not (groups[0] & groups[1] or groups[0] & groups[2] or groups[1] & groups[2])
+        assert len(splits.test.y) == 120 and len(splits.calibration.y) == 84
+    torn = make_splits(InMemory(data), split="random", rng=rng())
+    assert set(torn.train.groups.tolist()) & set(torn.test.groups.tolist())
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        (None, "toy has no groups to keep together; name their column (groups), or give split=random"),
+        (np.arange(100) % 2, "toy has 2 groups, and each of 3 roles needs its own; give split=random"),
+    ],
+)
+def test_groups_that_cannot_be_kept_together(groups, message):
+    with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
+        make_splits(InMemory(replace(toy([0, 1] * 50).data, groups=groups)), split="group", rng=rng())
+
+
+def test_rare_classes_are_left_out_when_that_is_asked_for():
+    source = toy(["a"] * 60 + ["b"] * 3 + ["c"] * 40 + ["d"])
+    with pytest.warns(UserWarning, match=r"^toy: rare classes are left out, 4 rows: b, d$"):
+        splits = make_splits(source, rare="drop", rng=rng())
+    assert splits.train.classes.tolist() == ["a", "c"]
+    for role in (splits.train, splits.calibration, splits.test):
+        labels = role.classes[role.y]
+        assert all((label == "a") == (number <= 60) for label, number in zip(labels, role.X[:, 0], strict=True))
+    with pytest.raises(DataError, match=r"^toy: without the rare classes \['b'\] there are not two left; ask for more rows$"):
+        make_splits(toy(["a"] * 60 + ["b"] * 3), rare="drop", rng=rng())
+
+
+def test_categories_and_missing_values_pass_through_the_scaling():
+    X = np.column_stack([np.arange(100.0), np.arange(100) % 3, np.where(np.arange(100) % 5, 50.0, np.nan)])
+    data = Dataset.from_labels("toy", X, np.arange(100) % 2, categories=(None, ("a", "b", "c"), None))
+    for scale, largest in (("max_norm", 1.0), ("min_max", 1.0)):
+        splits = make_splits(InMemory(data), scale=scale, rng=rng())
+        train = splits.train.X
+        assert set(train[:, 1]) == {0, 1, 2}
+        assert splits.has_missing and np.isnan(train[:, 2]).sum() > 0
+        row = np.linalg.norm(np.nan_to_num(train[:, [0, 2]]), axis=1) if scale == "max_norm" else train[:, 0]
+        assert row.max() == pytest.approx(largest)
+        np.testing.assert_allclose(splits.scaling.undo(splits.test.X)[:, 1], splits.test.X[:, 1])

@@ -5,9 +5,13 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import RandomForestClassifier, VotingClassifier
 from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -15,7 +19,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from kdgraph.parameters import OpenFraction
-from kdgraph.parents import PostHocClassifier, Rows, seeded_clone
+from kdgraph.parents import PostHocClassifier, seeded_clone
 
 
 class Recorder(PostHocClassifier):
@@ -129,14 +133,88 @@ def test_seeds_reach_every_nested_parameter_and_only_where_unset():
     assert forest.random_state is None
 
 
-def test_rows():
-    rows = Rows(np.arange(6.0).reshape(3, 2), np.array([1, 0, 1]), np.array([0.5, 2, 3]))
-    assert rows.one_hot(3).tolist() == [[0, 0.5, 0], [2, 0, 0], [0, 3, 0]]
-    both = rows[[2, 0]] + rows[:1]
-    assert both.X.tolist() == [[4, 5], [0, 1], [0, 1]]
-    assert both.y.tolist() == [1, 1, 1]
-    assert both.weight.tolist() == [3, 0.5, 0.5]
-    assert len(both) == 3
+def frame(n: int = 60):
+    """The rows of ``table``, two numbers missing, with a column of words."""
+    X, y = table(n)
+    X[5:7, 1] = np.nan
+    return pd.DataFrame({"number": X[:, 0], "gaps": X[:, 1], "word": np.where(y == "a", "x", "z")}, index=np.arange(n)[::-1]), y
+
+
+def by_name(parent):
+    return make_pipeline(ColumnTransformer([("numbers", SimpleImputer(), ["number", "gaps"])]), parent)
+
+
+def test_a_frame_stays_a_frame_for_a_pipeline_and_its_rows_stay_with_their_labels():
+    X, y = frame()
+    model = Recorder(by_name(LogisticRegression()), random_state=0).fit(X, pd.Series(y, index=np.arange(60)))
+    on_arrays = recorder(random_state=0).fit(*table())
+    for rows, expected in ((model.train_, on_arrays.train_), (model.calibration_, on_arrays.calibration_)):
+        assert rows.X.columns.tolist() == ["number", "gaps", "word"]
+        assert np.array_equal(rows.X["number"], expected.X[:, 0])
+        assert np.array_equal(rows.y, expected.y)
+    given = Recorder(by_name(LogisticRegression())).fit(X[:40], y[:40], X_calibration=X[40:], y_calibration=y[40:])
+    assert given.calibration_.X.equals(X[40:])
+    assert np.array_equal(given.predict(X), given.estimator_.predict(X))
+
+
+def test_a_frame_becomes_an_array_for_a_parent_that_stands_alone():
+    X, y = frame()
+    numbers = X[["number"]]
+    model = recorder(random_state=0).fit(numbers, y)
+    assert isinstance(model.train_.X, np.ndarray)
+    assert model.feature_names_in_.tolist() == ["number"]
+    assert np.array_equal(
+        model.predict_proba(numbers), recorder(random_state=0).fit(numbers.to_numpy(), y).predict_proba(numbers.to_numpy())
+    )
+
+
+@pytest.mark.parametrize("parent", [LogisticRegression(), make_pipeline(StandardScaler(), LogisticRegression())])
+def test_a_frozen_parent_gets_what_it_was_fitted_on(parent):
+    X, y = frame()
+    numbers = X[["number"]]
+    for rows in (numbers, numbers.to_numpy()):  # in neither case a warning about names
+        model = Recorder(FrozenEstimator(clone(parent).fit(rows, y)), random_state=0).fit(numbers, y)
+        assert isinstance(model.train_.X, type(rows))
+        assert np.array_equal(model.predict_proba(numbers), model.estimator_.predict_proba(rows))
+
+
+def test_missing_values_come_to_a_parent_that_takes_them():
+    X, y = frame()
+    values = X[["number", "gaps"]].to_numpy()
+    for parent in (make_pipeline(SimpleImputer(), LogisticRegression()), RandomForestClassifier(3, random_state=0)):
+        model = Recorder(parent, random_state=0).fit(values, y)
+        assert np.isnan(np.concatenate([model.train_.X, model.calibration_.X])).sum() == 2
+        assert np.isfinite(model.predict_proba(values)).all()
+        with pytest.raises(ValueError, match=r"^Input X contains infinity"):
+            model.predict_proba(np.full((1, 2), np.inf))
+    with pytest.raises(ValueError, match="Recorder does not accept missing values"):  # before the parent, who may not look
+        recorder().fit(values, y)
+
+
+def test_weights_reach_the_last_step_of_a_pipeline():
+    X, y = table()
+    weight = np.arange(60) + 1.0
+    model = Recorder(make_pipeline(StandardScaler(), LogisticRegression()), random_state=0).fit(X, y, sample_weight=weight)
+    expected = make_pipeline(StandardScaler(), LogisticRegression())
+    expected.fit(model.train_.X, model.classes_[model.train_.y], logisticregression__sample_weight=model.train_.weight)
+    assert np.array_equal(model.predict_proba(X), expected.predict_proba(X))
+
+
+@pytest.mark.parametrize("columns", [["gaps", "number", "word"], ["number", "gaps"]])
+def test_other_columns_than_in_fit_are_refused(columns):
+    X, y = frame()
+    model = Recorder(by_name(LogisticRegression()), random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match="The feature names should match those that were passed during fit"):
+        model.predict(X[columns])
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [(np.where(np.arange(60) < 5, np.nan, 1.0), "Input y contains NaN"), (["a", "b"], "inconsistent numbers of samples")],
+)
+def test_labels_that_do_not_fit_a_frame(labels, message):
+    with pytest.raises(ValueError, match=message):
+        Recorder(by_name(LogisticRegression()), random_state=0).fit(frame()[0], labels)
 
 
 X, Y = table()

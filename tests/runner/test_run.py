@@ -40,7 +40,7 @@ def small(tmp_path_factory):
 
 def test_the_record_is_complete(small):
     config, record = small
-    first = "schema run_id dataset parent calibrator gate method seed config metrics learnt files"
+    first = "schema run_id dataset parent calibrator gate method seed config metrics ood_sets learnt files"
     assert list(record) == [*first.split(), "seconds", "peak_memory_mb", "warnings", "from_store", "versions", "git", "host"]
     assert record["dataset"]["n_calibration"] == 26 and record["dataset"]["classes"] == [0, 1] and sum(record["dataset"]["prior"]) == 1
     assert set(record["seconds"]) == {"split", "fit", "calibrate", "evaluate", "figures"} == set(record["peak_memory_mb"])

@@ -1,4 +1,5 @@
-"""The simulations of Dey et al., "Deep discriminative to kernel density graph": images of shapes, and the six of appendix C.
+"""The simulations of Dey et al., "Deep discriminative to kernel density graph": images of shapes, and the six of appendix C; and those that
+scikit-learn draws.
 
 In those of appendix C each class's density is known in closed form or as one smooth integral, so a classifier can be compared with the
 truth at every point.
@@ -10,9 +11,23 @@ from __future__ import annotations
 from kdgraph.data.simulations.circle import Circle
 from kdgraph.data.simulations.curves import Polynomial, Sinewave
 from kdgraph.data.simulations.gaussian_xor import GaussianXor
+from kdgraph.data.simulations.made import Blobs, Circles, Moons
 from kdgraph.data.simulations.plane import PlaneSimulation, paper_grid
 from kdgraph.data.simulations.shapes import Shapes
 from kdgraph.data.simulations.spiral import Spiral
 from kdgraph.data.simulations.trunk import Trunk
 
-__all__ = ["Circle", "GaussianXor", "PlaneSimulation", "Polynomial", "Shapes", "Sinewave", "Spiral", "Trunk", "paper_grid"]
+__all__ = [
+    "Blobs",
+    "Circle",
+    "Circles",
+    "GaussianXor",
+    "Moons",
+    "PlaneSimulation",
+    "Polynomial",
+    "Shapes",
+    "Sinewave",
+    "Spiral",
+    "Trunk",
+    "paper_grid",
+]

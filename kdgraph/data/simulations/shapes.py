@@ -105,7 +105,7 @@ class Shapes:
     The text has centres "randomly sampled within a square with sides 100", which is the image, and does not say what becomes of shapes
     that leave it. If they were cut, 60 % of the rectangles would not have the sides that the text gives them, and 36 % of the circles
     would not be circles; and as a cut shape is one with shorter axes, the border would vary by itself, in training too, what ellipses
-    out of distribution are there to vary (:class:`kdgraph.data.shifts.SemanticShifts`). So shapes are whole by default. Either way the
+    out of distribution are there to vary (:class:`kdgraph.data.ood.shifts.SemanticShifts`). So shapes are whole by default. Either way the
     class can be seen in every image, so that the best possible error is 0: with the default sizes what is left of a cut rectangle is at
     least 25 pixels wide, and a circle at most 20.
 

@@ -1,0 +1,191 @@
+"""What the OpenML cache on this machine holds, in the layout of openml-python, and how it is read.
+
+It is read here, not by ``OpenMLDataset.get_data``: that leaves a pickle beside each file, which two processes may write at once (of
+MNIST 55 MB beside 13 MB), and of the two kinds of files it gives categories in two different orders.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree
+
+from kdgraph.errors import DataError, NotAtHand
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_XML = "{http://openml.org/openml}"
+
+
+@dataclass(frozen=True)
+class OpenmlData:
+    """A data set in the cache; nothing of its rows is read yet.
+
+    Attributes
+    ----------
+    id, name, version : of OpenML.
+    target : its default target, or None.
+    left_out : columns that are row ids or to be ignored.
+    description : in the words of who uploaded it.
+    md5 : of the ARFF file as OpenML announces it, or None.
+    folder, file : where it is; the file is Parquet (.pq) or ARFF.
+    """
+
+    id: int
+    name: str
+    version: int
+    target: str | None
+    left_out: tuple[str, ...]
+    description: str
+    md5: str | None
+    folder: Path
+    file: Path
+
+    @property
+    def loader(self) -> str:
+        """``parquet`` or ``arff``."""
+        return "parquet" if self.file.suffix == ".pq" else "arff"
+
+    @cached_property
+    def features(self) -> dict[str, str]:
+        """Kind of each column as OpenML describes it: nominal, numeric, string or date. Empty where only the data were fetched."""
+        path = self.folder / "features.xml"
+        found = _tree(path).iter(f"{_XML}feature") if path.is_file() else ()
+        try:
+            return {_text(node, "name"): _text(node, "data_type") for node in found}
+        except KeyError as error:
+            raise damaged(path, f"a feature has no {error}") from error
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What a record says of where the rows come from."""
+        facts: dict[str, Any] = {"source": "openml", "id": self.id, "version": self.version, "name": self.name, "loader": self.loader}
+        if self.md5 and self.loader == "arff":
+            facts["md5"] = self.md5
+        subset = next((line.strip() for line in self.description.splitlines() if "SUBSET" in line), None)
+        return {**facts, "subset": subset[:200]} if subset else facts
+
+
+def cache_folder() -> Path:
+    """Where openml-python keeps what it fetched from the server that it is set to.
+
+    As it says itself, but for ``OPENML_CACHE_DIR``, which it reads once and we read each time.
+    """
+    openml = import_openml()
+    if chosen := os.environ.get("OPENML_CACHE_DIR"):
+        openml.config.set_root_cache_directory(Path(chosen).expanduser())
+    return Path(openml.config.get_cache_directory())
+
+
+def import_openml() -> Any:
+    """The package openml, which makes folders as soon as it is imported."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # of what it imports itself
+            import openml  # here, not above: it takes a second
+    except OSError as error:
+        where = "point XDG_CONFIG_HOME and OPENML_CACHE_DIR at folders that can be written to"
+        raise NotAtHand(f"openml cannot make its folders ({error}); {where}") from error
+    return openml
+
+
+def cached(id: int) -> OpenmlData | None:
+    """The data set if it is in the cache, else None.
+
+    Raises
+    ------
+    DataError : if it is there and damaged.
+    """
+    folder = dataset_folder(id)
+    file = _data_file(folder, id)
+    if file is None or not (folder / "description.xml").is_file():
+        return None
+    root = _tree(folder / "description.xml")
+    target = _text(root, "default_target_attribute", "") or None
+    left_out = [name for tag in ("row_id_attribute", "ignore_attribute") for name in _names(root.iter(f"{_XML}{tag}"))]
+    try:
+        name, version = _text(root, "name"), int(_text(root, "version"))
+    except (KeyError, ValueError) as error:
+        raise damaged(folder / "description.xml", f"no name or no version: {error}") from error
+    words, md5 = _text(root, "description", ""), _text(root, "md5_checksum", "") or None
+    return OpenmlData(id, name, version, target, tuple(left_out), words, md5, folder, file)
+
+
+def dataset_folder(id: int) -> Path:
+    """Where the data set is, or would be."""
+    return cache_folder() / "datasets" / str(id)
+
+
+def is_cached(id: int) -> bool:
+    """Whether the rows are on this machine."""
+    return cached(id) is not None
+
+
+def bytes_on_disk(id: int) -> int:
+    """What the data set takes, whatever of it is there; it may be growing."""
+    folder = dataset_folder(id)
+    return sum(path.stat().st_size for path in folder.iterdir() if path.is_file()) if folder.is_dir() else 0
+
+
+def read_frame(data: OpenmlData) -> pd.DataFrame:
+    """All columns, the target among them; a nominal column comes as text categories, a missing value as NaN or None."""
+    import pandas as pd
+
+    try:
+        return pd.read_parquet(data.file) if data.loader == "parquet" else _read_arff(data)
+    except (OSError, ValueError) as error:  # pyarrow's and liac-arff's errors are ValueErrors
+        raise damaged(data.file, error) from error
+
+
+def damaged(file: Path, why: BaseException | str) -> DataError:
+    """The error for a file of the cache that is not what it should be."""
+    reason = " ".join(str(why).split())[:120]
+    return DataError(f"{file} is damaged ({reason}); delete {file.parent} and fetch it again with 'kdg data get'")
+
+
+def _data_file(folder: Path, id: int) -> Path | None:
+    names = [f"dataset_{id}.pq", "dataset.pq", "dataset.arff"]
+    if os.environ.get("OPENML_SKIP_PARQUET", "").casefold() == "true":
+        names.reverse()  # but what is here is not fetched again as another kind
+    return next((folder / name for name in names if (folder / name).is_file()), None)
+
+
+def _read_arff(data: OpenmlData) -> pd.DataFrame:
+    import arff
+    import pandas as pd
+
+    with data.file.open(encoding="utf-8") as file:
+        found = arff.load(file, return_type=arff.DENSE_GEN)
+        names, kinds = zip(*found["attributes"], strict=True)
+        frame = pd.DataFrame.from_records(list(found["data"]), columns=list(names))
+    for name, kind in zip(names, kinds, strict=True):
+        if isinstance(kind, list):
+            frame[name] = frame[name].astype("category")
+        elif kind != "STRING":
+            frame[name] = pd.to_numeric(frame[name])
+    return frame
+
+
+def _tree(path: Path) -> ElementTree.Element:
+    try:
+        return ElementTree.parse(path).getroot()
+    except (ElementTree.ParseError, OSError) as error:
+        raise damaged(path, error) from error
+
+
+def _text(node: ElementTree.Element, tag: str, default: str | None = None) -> str:
+    found = node.findtext(f"{_XML}{tag}", default)
+    if found is None:
+        raise KeyError(tag)
+    return found
+
+
+def _names(nodes: Iterable[ElementTree.Element]) -> list[str]:
+    """Names of columns, which OpenML writes in several elements, or in one with commas."""
+    return [name.strip() for node in nodes for name in (node.text or "").split(",") if name.strip()]

@@ -1,0 +1,179 @@
+"""The one way to openml.org: fetch into the cache what is not there, and say in one line why that failed.
+
+Everything that is there is read by :mod:`kdgraph.data.openml.cache`, so a cached data set needs no network. openml-python's cache is not
+safe to be written by two processes: fetch before any worker starts.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import urlparse
+
+from kdgraph.data.openml.cache import OpenmlData, cache_folder, cached, import_openml
+from kdgraph.data.openml.check import note_checksum
+from kdgraph.errors import NotAtHand
+
+Progress = Callable[[str], None]
+"""Gets a line about what is going on."""
+
+TRIES = 3
+"""After a failure 1 and 2 s pass; openml-python's own 5 take 10 s."""
+TIMEOUT = (10, 60)
+"""Seconds to connect, and between two pieces of an answer; openml-python would wait for ever."""
+
+_UNKNOWN = (111, 151)
+"""openml.org's error codes for a data set and a task that it does not have."""
+_ELSEWHERE = "point OPENML_CACHE_DIR at a folder that has it"
+_LATER = f"try again later, or {_ELSEWHERE}"
+
+
+class Network:
+    """Whether openml.org may be asked, and why it was out of reach when this process last did; then it does not ask again."""
+
+    allowed: bool = True
+    failure: str | None = None
+    status: int = 200
+    """Of the last answer of HTTP: openml-python loses it where the answer is not its own XML."""
+
+
+class _Missing(NotAtHand):
+    """What is not in the cache and was not asked for; ``reason`` is the same for all that is missing."""
+
+    def __init__(self, what: str, why: str) -> None:
+        self.reason = f"not in {cache_folder()}; {why}"
+        super().__init__(f"{what} is {self.reason}")
+
+
+def reason_of(error: NotAtHand) -> str:
+    """Why something is not at hand, without its name where that says the same of all others."""
+    return error.reason if isinstance(error, _Missing) else str(error)
+
+
+@contextmanager
+def offline() -> Iterator[None]:
+    """Nothing is fetched: what is not in the cache is not at hand."""
+    before, Network.allowed = Network.allowed, False
+    try:
+        yield
+    finally:
+        Network.allowed = before
+
+
+def fetch(id: int, progress: Progress | None = None) -> OpenmlData:
+    """The data set ``id``, from the cache or into it.
+
+    Raises
+    ------
+    NotAtHand : in one line, if it is not there and cannot be fetched.
+    DataError : if it is there and damaged.
+    """
+    found = cached(id)
+    if found is None:
+        what = f"data set {id}"
+        with asking(what) as openml:
+            if progress:
+                progress(f"fetching OpenML {what}")
+            openml.datasets.get_dataset(id, download_data=True, download_features_meta_data=True, download_qualities=False)
+        found = cached(id)
+        if found is None:
+            raise NotAtHand(f"{_host()} gave no file for {what}; {_ELSEWHERE}")
+        note_checksum(found)
+    return found
+
+
+@contextmanager
+def asking(what: str) -> Iterator[Any]:
+    """Openml, set to few tries, to silence and to time limits; its errors leave as one line about ``what``."""
+    if not Network.allowed:
+        raise _Missing(what, "'kdg data get' fetches it")
+    if Network.failure:
+        raise _Missing(what, Network.failure)
+    openml = import_openml()
+    cache_folder()  # sets openml to the folder of the moment
+    policy = openml.config.retry_policy, openml.config.connection_n_retries
+    Network.status = 200
+    try:
+        openml.config.set_retry_policy("human", TRIES)
+        with _silence(), _time_limits():
+            yield openml
+    except Exception as error:  # what a broken answer makes openml raise has no common type
+        raise _one_line(what, error) from error
+    finally:
+        openml.config.set_retry_policy(*policy)
+
+
+def _one_line(what: str, error: Exception) -> NotAtHand:
+    """What a user should read instead of an error of openml or of what is below it."""
+    import requests
+    import urllib3
+    from openml import exceptions
+
+    host = _host()
+    if isinstance(error, requests.exceptions.ConnectionError | urllib3.exceptions.HTTPError):
+        Network.failure = f"{host} cannot be reached ({_reason(error)}); {_LATER}"
+        return _Missing(what, Network.failure)
+    if isinstance(error, exceptions.OpenMLHashException):
+        return NotAtHand(f"what {host} sent for {what} does not have the checksum that it announced; {_LATER}")
+    if isinstance(error, exceptions.OpenMLPrivateDatasetError):
+        return NotAtHand(f"{what} of OpenML is private: only its owner can fetch it")
+    if isinstance(error, exceptions.OpenMLServerException) and error.code in _UNKNOWN:
+        return NotAtHand(f"OpenML has no {what}; {host} lists what there is")
+    if isinstance(error, exceptions.OpenMLCacheException | OSError) and not isinstance(error, requests.exceptions.RequestException):
+        reason = next((text for each in (error, error.__cause__) if (text := getattr(each, "strerror", None))), _reason(error))
+        way_out = "point OPENML_CACHE_DIR at a folder that can be written to"
+        return NotAtHand(f"{what} cannot be written to {cache_folder()} ({reason}); {way_out}")
+    return NotAtHand(f"{host} did not answer for {what} ({_reason(error)}); {_LATER}")
+
+
+def _host() -> str:
+    return (urlparse(import_openml().config.server).hostname or "openml.org").removeprefix("www.")
+
+
+def _reason(error: Exception) -> str:
+    """A few words: the HTTP status, openml.org's own, or what the operating system says."""
+    if code := getattr(error, "code", None):
+        return f"code {code}: {' '.join(str(getattr(error, 'message', '')).split())[:80].removesuffix(' - None')}"
+    text = str(error)
+    if Network.status >= 500 or (Network.status >= 400 and "Status code" in text):
+        return str(Network.status)
+    if system := re.search(r"\[Errno -?\d+\] ([^'\")]+)", text):
+        return system[1].strip()
+    cause = " ".join(text.rpartition("Caused by ")[2].split())
+    return "no answer in time" if "timed out" in text.lower() else cause[:100] or type(error).__name__
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """Nothing of openml's log: it tells of every answer that is not compressed, and would set up logging for the whole process."""
+    root, handler, before = logging.getLogger(), logging.NullHandler(), logging.root.manager.disable
+    root.addHandler(handler)
+    logging.disable(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logging.disable(before)
+        root.removeHandler(handler)
+
+
+@contextmanager
+def _time_limits() -> Iterator[None]:
+    """Requests that end: openml makes sessions of its own, and gives them no limit."""
+    import requests
+
+    usual = requests.Session
+
+    class Impatient(usual):
+        def request(self, *args: Any, timeout: Any = None, **kwargs: Any) -> Any:
+            answer = super().request(*args, timeout=timeout or TIMEOUT, **kwargs)
+            Network.status = answer.status_code
+            return answer
+
+    requests.Session = Impatient  # type: ignore[misc]
+    try:
+        yield
+    finally:
+        requests.Session = usual  # type: ignore[misc]

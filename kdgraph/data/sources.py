@@ -1,0 +1,58 @@
+"""Where rows come from: sources that can draw any number of them, and sources that have a fixed number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from kdgraph.data.dataset import Dataset
+
+
+@runtime_checkable
+class Simulation(Protocol):
+    """A source that can draw any number of rows."""
+
+    name: str
+    classes: np.ndarray
+    feature_names: tuple[str, ...]
+
+    def sample(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """X: Float[n, d] or Float[n, c, h, w], y: Int[n]."""
+        ...
+
+
+@runtime_checkable
+class PosteriorSimulation(Simulation, Protocol):
+    """A simulation that knows the truth."""
+
+    def posterior(self, X: np.ndarray, n: int | None = None) -> np.ndarray:
+        """P(y|x): Float[m, K] of a sample of ``n`` rows (None: of the population)."""
+        ...
+
+
+@runtime_checkable
+class Table(Protocol):
+    """A source that has a fixed number of rows."""
+
+    name: str
+
+    def load(self) -> Dataset:
+        """The whole table."""
+        ...
+
+
+@runtime_checkable
+class Fetched(Table, Protocol):
+    """A table that may have to be fetched before a run can start, once and in one process."""
+
+    def prefetch(self, progress: Callable[[str], None] | None = None) -> None:
+        """Make sure that the rows are on this machine, telling ``progress`` what is going on.
+
+        Raises
+        ------
+        NotAtHand
+            If they cannot be had, or what the source requires of them shuts them out.
+        """
+        ...

@@ -1,0 +1,150 @@
+"""Tables that scikit-learn makes, with a structure that is hidden among their features."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
+
+import numpy as np
+
+from kdgraph.data.dataset import Dataset
+from kdgraph.errors import ParameterError
+from kdgraph.parameters import Count, NonNegative, Positive, Range, Share, check_parameters
+
+Draw = Annotated[int, Range(0)]
+"""Which of the sets that the same parameters can make; a run's seed decides only how it is split."""
+
+
+class _Made:
+    """A table that a function of scikit-learn makes."""
+
+    name: str
+    task: Literal["classification", "regression"] = "regression"
+    draw: Draw
+
+    def load(self) -> Dataset:
+        """The whole table."""
+        from sklearn import datasets  # here, not above: a command line that only lists configurations must not wait for scikit-learn
+
+        X, y = self._make(datasets, random_state=self.draw)[:2]
+        if self.task == "classification":
+            return Dataset.from_labels(self.name, X, y)
+        return Dataset(self.name, X, y, np.empty(0), tuple(f"x{i + 1}" for i in range(X.shape[1])), "regression")
+
+    def _make(self, datasets: Any, **options: Any) -> tuple[np.ndarray, ...]:
+        raise NotImplementedError
+
+
+class MadeClassification(_Made):
+    """Clusters at corners of a hypercube, some to each class, among features that tell nothing (``make_classification``).
+
+    Parameters
+    ----------
+    n_rows : rows.
+    n_features : all of them; those beyond ``n_informative`` and ``n_redundant`` are noise.
+    n_informative : features in which the clusters lie.
+    n_redundant : features that are linear combinations of these.
+    n_classes, n_clusters : classes, and clusters of each.
+    separation : half the side of the hypercube; smaller is harder.
+    flip : share of rows whose label is drawn at random.
+    draw : which set.
+    """
+
+    name = "made_classification"
+    task = "classification"
+
+    def __init__(
+        self,
+        n_rows: Count = 2000,
+        n_features: Count = 20,
+        n_informative: Count = 5,
+        n_redundant: Annotated[int, Range(0)] = 2,
+        n_classes: Annotated[int, Range(2)] = 2,
+        n_clusters: Count = 2,
+        separation: Positive = 1.0,
+        flip: Share = 0.05,
+        draw: Draw = 0,
+    ) -> None:
+        self.n_rows = n_rows
+        self.n_features = n_features
+        self.n_informative = n_informative
+        self.n_redundant = n_redundant
+        self.n_classes = n_classes
+        self.n_clusters = n_clusters
+        self.separation = separation
+        self.flip = flip
+        self.draw = draw
+        check_parameters(self)
+        if n_informative + n_redundant > n_features:
+            raise ParameterError(
+                f"n_features must be at least n_informative + n_redundant, {n_informative + n_redundant}, got {n_features}"
+            )
+        if n_classes * n_clusters > 2**n_informative:
+            corners = f"{n_classes} classes of {n_clusters} clusters need {n_classes * n_clusters} corners of a hypercube"
+            raise ParameterError(f"{corners}; n_informative={n_informative} gives {2**n_informative}: raise it")
+
+    def _make(self, datasets: Any, **options: Any) -> tuple[np.ndarray, ...]:
+        return datasets.make_classification(
+            self.n_rows,
+            self.n_features,
+            n_informative=self.n_informative,
+            n_redundant=self.n_redundant,
+            n_classes=self.n_classes,
+            n_clusters_per_class=self.n_clusters,
+            class_sep=self.separation,
+            flip_y=self.flip,
+            **options,
+        )
+
+
+class MadeRegression(_Made):
+    """A linear function of some of the features and Gaussian noise (``make_regression``).
+
+    Parameters
+    ----------
+    n_rows, n_features : rows, and features, which are standard normal.
+    n_informative : features that the target depends on.
+    noise_std : standard deviation of the noise.
+    draw : which set.
+    """
+
+    name = "made_regression"
+
+    def __init__(
+        self, n_rows: Count = 2000, n_features: Count = 20, n_informative: Count = 5, noise_std: NonNegative = 10.0, draw: Draw = 0
+    ) -> None:
+        self.n_rows = n_rows
+        self.n_features = n_features
+        self.n_informative = n_informative
+        self.noise_std = noise_std
+        self.draw = draw
+        check_parameters(self)
+        if n_informative > n_features:
+            raise ParameterError(f"n_informative must be at most n_features, {n_features}, got {n_informative}")
+
+    def _make(self, datasets: Any, **options: Any) -> tuple[np.ndarray, ...]:
+        return datasets.make_regression(self.n_rows, self.n_features, n_informative=self.n_informative, noise=self.noise_std, **options)
+
+
+class Friedman(_Made):
+    """One of the three nonlinear regressions of Friedman (1991) and Breiman (1996), ``make_friedman1`` to ``make_friedman3``.
+
+    Parameters
+    ----------
+    number : 1 has 10 features, of which 5 count; 2 and 3 have 4.
+    n_rows : rows.
+    noise_std : standard deviation of the noise.
+    draw : which set.
+    """
+
+    def __init__(self, number: Literal[1, 2, 3] = 1, n_rows: Count = 2000, noise_std: NonNegative = 1.0, draw: Draw = 0) -> None:
+        self.number = number
+        self.name = f"friedman{number}"
+        self.n_rows = n_rows
+        self.noise_std = noise_std
+        self.draw = draw
+        check_parameters(self)
+
+    def _make(self, datasets: Any, **options: Any) -> tuple[np.ndarray, ...]:
+        make: Callable[..., tuple[np.ndarray, ...]] = getattr(datasets, f"make_friedman{self.number}")
+        return make(self.n_rows, noise=self.noise_std, **options)

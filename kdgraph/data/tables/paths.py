@@ -1,0 +1,139 @@
+"""Files that a user names: found, opened and decoded, or refused in one line."""
+
+from __future__ import annotations
+
+import bz2
+import codecs
+import gzip
+import hashlib
+import lzma
+import re
+from collections.abc import Sequence
+from pathlib import Path, PurePath
+from typing import IO
+
+from kdgraph.errors import DataError, did_you_mean
+
+OPENERS = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+BROKEN = (EOFError, OSError, lzma.LZMAError)
+"""What these raise of files that are not compressed, or not to their end."""
+_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_BINARY = {b"PAR1": "a parquet file", b"PK\x03\x04": "a zip archive, as spreadsheets and npz files are", b"\x1f\x8b": "compressed (.gz)"}
+
+
+def file_stem(path: str | None, otherwise: str = "table") -> str:
+    """The name of a file without folder and ending, made of letters, digits, ``_``, ``-`` and ``.``; ``otherwise`` where there is none.
+
+    >>> file_stem("data/my table.csv.gz"), file_stem("reviews/"), file_stem(None)
+    ('my_table', 'reviews', 'table')
+    """
+    name = PurePath(path or "")
+    if name.suffix.lower() in OPENERS:
+        name = name.with_suffix("")
+    return re.sub(r"[^\w.-]+", "_", name.stem).strip(".") or otherwise
+
+
+def existing(path: str, key: str = "path") -> Path:
+    """The file or folder ``path``, relative to the working directory.
+
+    Raises
+    ------
+    DataError
+        If there is none; names that are near are offered. ``key`` is the parameter that named it.
+    """
+    found = Path(path).expanduser()
+    if found.exists():
+        return found
+    folder = found.parent
+    if not folder.is_dir():
+        raise DataError(f"{said(path, key)}: there is no folder {folder.resolve()}")
+    siblings = sorted(entry.name for entry in folder.iterdir())
+    raise DataError(f"{said(path, key)}: no such file in {folder.resolve()}{did_you_mean(found.name, siblings)}")
+
+
+def said(path: object, key: str = "path") -> str:
+    """How messages name a file: by the argument that a user gave."""
+    return f"dataset.{key}={path}"
+
+
+def suffix_of(path: Path, known: Sequence[str], key: str = "path") -> str:
+    """The ending that says what kind of file it is, without that of a compression.
+
+    Raises
+    ------
+    DataError
+        If ``path`` is a folder or its ending is none of ``known``.
+    """
+    if path.is_dir():
+        raise DataError(f"{said(path, key)} is a folder; give one file")
+    endings = [ending.lower() for ending in path.suffixes]
+    if endings and endings[-1] in OPENERS:
+        endings.pop()
+    if not endings or endings[-1] not in known:
+        raise DataError(f"{said(path, key)}: the ending of a file says what it is, and must be one of {', '.join(known)}")
+    return endings[-1]
+
+
+def open_bytes(path: Path) -> IO[bytes]:
+    """The file, decompressed."""
+    return OPENERS.get(path.suffix.lower(), open)(path, "rb")  # type: ignore[return-value]
+
+
+def check_text(path: Path, encoding: str) -> None:
+    """Raise DataError unless the file has something in it and is text in this encoding."""
+    try:
+        "".encode(encoding)
+    except LookupError as error:  # of a codec that is for no text too
+        raise DataError(
+            f"dataset.encoding={encoding} is no encoding that Python knows; it has utf-8, latin-1, utf-16 and others"
+        ) from error
+    try:
+        with open_bytes(path) as file:
+            _check_start(path, file.read(4096), encoding)
+            file.seek(0)
+            _decode(path, file, encoding)
+    except BROKEN as error:
+        raise unreadable(path, error) from error
+
+
+def sha256_of(path: Path) -> str:
+    """16 hex digits of the hash of the file as it lies there."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:16]
+
+
+def unreadable(path: Path, error: BaseException) -> DataError:
+    """The error for a file that is there and cannot be read."""
+    reason = getattr(error, "strerror", None) or " ".join(str(error).split())[:120]
+    return DataError(f"{said(path)} cannot be read: {reason}")
+
+
+def _check_start(path: Path, start: bytes, encoding: str) -> None:
+    if not start.strip():
+        raise DataError(f"{said(path)} is empty")
+    if kind := next((kind for magic, kind in _BINARY.items() if start.startswith(magic)), None):
+        raise DataError(f"{said(path)} is {kind}, not text; its ending must say so")
+    if start.startswith(_UTF_16) and not encoding.lower().startswith("utf-16"):
+        raise DataError(f"{said(path)} is text in UTF-16; give dataset.encoding=utf-16")
+    if b"\0" in start and not encoding.lower().startswith(("utf-16", "utf-32", "utf_16", "utf_32")):
+        raise DataError(f"{said(path)} is no text: byte {start.index(0):,} is 0")
+
+
+def _decode(path: Path, file: IO[bytes], encoding: str) -> None:
+    """Read it all once, so that a byte that is none of the encoding is told with its place in the file."""
+    decoder, done = codecs.getincrementaldecoder(encoding)(), 0
+    while True:
+        block = file.read(1 << 20)
+        pending = len(decoder.getstate()[0])
+        try:
+            decoder.decode(block, final=not block)
+        except UnicodeDecodeError as error:
+            place = done - pending + error.start
+            way_out = "; it may be dataset.encoding=latin-1" if codecs.lookup(encoding).name == "utf-8" else ""
+            found = f"byte {place:,} (0x{error.object[error.start]:02x})"
+            raise DataError(f"{said(path)} is not text in {encoding}: {found} cannot be decoded{way_out}") from error
+        except UnicodeError as error:
+            raise DataError(f"{said(path)} is not text in {encoding}: {error}") from error
+        if not block:
+            return
+        done += len(block)

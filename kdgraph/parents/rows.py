@@ -1,0 +1,59 @@
+"""Rows of one role, in an array or in a data frame of pandas."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of one role: X Float[n, d] (or images, or a data frame), y Int[n] (positions in ``classes_``), weight Float[n]."""
+
+    X: Any
+    y: np.ndarray
+    weight: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def __getitem__(self, index) -> Rows:
+        return Rows(take(self.X, index), self.y[index], self.weight[index])
+
+    def __add__(self, other: Rows) -> Rows:
+        """The rows of both, these first."""
+        y, weight = np.concatenate([self.y, other.y]), np.concatenate([self.weight, other.weight])
+        return Rows(_stacked(self.X, other.X), y, weight)
+
+    def one_hot(self, n_classes: int) -> np.ndarray:
+        """Float[n, K]: the weight of each row in the column of its class."""
+        table = np.zeros((len(self), n_classes))
+        table[np.arange(len(self)), self.y] = self.weight
+        return table
+
+
+def is_frame(X: Any) -> bool:
+    """Whether X is a data frame of pandas."""
+    return hasattr(X, "iloc") and hasattr(X, "columns")
+
+
+def take(X: Any, index: Any) -> Any:
+    """The rows of X (an array or a data frame) at the positions ``index``: a slice, Int[m] or Bool[n]."""
+    return X.iloc[index] if is_frame(X) else X[index]
+
+
+def has_missing(X: Any) -> bool:
+    """Whether any value of X (Float[n, …] or a data frame) is missing."""
+    if is_frame(X):
+        return bool(X.isna().to_numpy().any())
+    return bool(X.size and np.isnan(X.min()))  # without an array of flags as long as X
+
+
+def _stacked(first: Any, then: Any) -> Any:
+    if not is_frame(first):
+        return np.concatenate([first, then])
+    import pandas as pd  # who has a frame has imported it
+
+    return pd.concat([first, then], ignore_index=True)

@@ -1,0 +1,60 @@
+"""What tests of several rooms share: an openml.org on loopback and caches of their own. No test asks the real one."""
+
+from __future__ import annotations
+
+import os
+import socket
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.data.openml.server import Server, serve
+
+os.environ["XDG_CONFIG_HOME"] = tempfile.mkdtemp(prefix="kdgraph-tests-")  # before openml is imported, which makes a folder there
+
+
+@pytest.fixture(scope="session")
+def _server() -> Iterator[Server]:
+    with serve() as server:
+        yield server
+
+
+@pytest.fixture
+def openml_cache(tmp_path_factory, monkeypatch) -> Iterator[Path]:
+    """An empty cache folder, for which openml is set to openml.org; nothing of it is left afterwards."""
+    root = tmp_path_factory.mktemp("openml")
+    monkeypatch.setenv("OPENML_CACHE_DIR", str(root))
+    import openml
+
+    from kdgraph.data.openml.client import Network
+
+    monkeypatch.setattr(openml.config, "_root_cache_directory", root)
+    monkeypatch.setattr(openml.config, "server", "https://www.openml.org/api/v1/xml")
+    monkeypatch.setattr(Network, "failure", None)
+    return root
+
+
+@pytest.fixture
+def openml_server(_server, openml_cache, monkeypatch) -> Server:
+    """The server on loopback, which openml is set to; nothing is served yet, and failures wait for no one."""
+    import openml
+
+    for kept in (_server.files, _server.failures, _server.log):
+        kept.clear()
+    monkeypatch.setattr(openml.config, "server", _server.api)
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+    return _server
+
+
+@pytest.fixture
+def no_network(monkeypatch) -> None:
+    """Every attempt to open a connection fails the test."""
+
+    def refuse(*args, **kwargs):
+        raise AssertionError("a connection was opened")
+
+    for name in ("connect", "connect_ex", "bind"):
+        monkeypatch.setattr(socket.socket, name, refuse)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)

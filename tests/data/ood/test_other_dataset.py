@@ -1,0 +1,140 @@
+"""Another data set as what is out of distribution."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pytest
+
+from kdgraph.data import Dataset
+from kdgraph.data.dataset import TEST, TRAIN, UNUSED
+from kdgraph.data.images.shape import like_images_of
+from kdgraph.data.ood.other_dataset import OtherDataset
+from kdgraph.data.simulations import Shapes, Spiral
+from kdgraph.errors import DataError, NotAtHand, ParameterError
+
+
+@dataclass
+class Given:
+    """A table that is there already."""
+
+    table: Dataset
+    asked: list = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        return self.table.name
+
+    def load(self) -> Dataset:
+        warnings.warn("copies that fall into train and test", stacklevel=1)
+        return self.table
+
+    def prefetch(self, progress=None) -> None:
+        self.asked.append(progress)
+        raise NotAtHand("not here")
+
+
+def rows(name: str, *shape: int, n: int = 12, **more) -> Dataset:
+    return Dataset.from_labels(name, np.random.default_rng(len(name)).random((n, *shape)), np.arange(n) % 2, **more)
+
+
+def draw(train: Dataset, other: Dataset, n: int = 5):
+    (drawn,) = OtherDataset(Given(other), n=n).sets(train, np.random.default_rng(0))
+    return drawn
+
+
+def test_rows_are_drawn_from_all_without_one_twice():
+    other = rows("other", 4)
+    drawn = draw(rows("trained", 4), other, n=12)
+    assert drawn.name == "other" and drawn.params == {} and drawn.as_measured
+    np.testing.assert_array_equal(np.sort(drawn.X, axis=0), np.sort(other.X, axis=0))
+    assert not np.array_equal(drawn.X, other.X)
+    assert drawn.facts == {"rows": "12 at random of 12 rows", "repaired": []}
+
+
+def test_official_test_rows_are_preferred():
+    roles = np.array([TRAIN, TEST, UNUSED] * 4, dtype=np.int8)
+    other = rows("other", 4, roles=roles, facts={"id": 3, "source": "openml"})
+    drawn = draw(rows("trained", 4), other, n=1000)
+    assert {tuple(row) for row in drawn.X} == {tuple(row) for row in other.X[roles == TEST]}
+    assert drawn.facts == {"id": 3, "source": "openml", "rows": "4 at random of 4 test rows", "repaired": []}
+
+
+def test_roles_without_test_rows_say_nothing():
+    assert len(draw(rows("trained", 4), rows("other", 4, roles=np.zeros(12, dtype=np.int8)), n=1000).X) == 12
+
+
+def test_images_get_the_shape_of_the_training_images():
+    other = rows("other", 3, 6, 6)
+    drawn = draw(rows("trained", 1, 8, 7), other, n=12)
+    assert drawn.X.shape == (12, 1, 8, 7) and drawn.X.dtype == np.float32
+    assert drawn.facts["repaired"] == ["resized from 6×6 to 8×7 (bilinear)", "grey from colours (Rec. 601 luma)"]
+    expected = {image.tobytes() for image in like_images_of((1, 8, 7), other.X)[0]}
+    assert {image.tobytes() for image in drawn.X} == expected
+
+
+def test_images_become_vectors_of_pixels_where_these_are_trained_on():
+    train = rows("trained", 16, facts={"image_shape": [1, 4, 4]})
+    other = rows("other", 3, 4, 4)
+    drawn = draw(train, other)
+    assert drawn.X.shape == (5, 16) and drawn.X.dtype == np.float64
+    assert drawn.facts["repaired"] == ["grey from colours (Rec. 601 luma)", "flat"]
+    flat = replace(other, X=other.X.reshape(12, -1).astype(float), facts={"image_shape": [3, 4, 4]})
+    np.testing.assert_allclose(draw(train, flat).X, drawn.X, atol=1e-6)
+
+
+def test_a_simulation_draws_as_many_as_are_asked_for():
+    (drawn,) = OtherDataset(Spiral(), n=30).sets(rows("trained", 2), np.random.default_rng(0))
+    assert drawn.X.shape == (30, 2) and drawn.facts["rows"] == "30 drawn" and drawn.name == "spiral"
+    (drawn,) = OtherDataset(Shapes(size=60), n=3).sets(rows("trained", 1, 8, 8), np.random.default_rng(0))
+    assert drawn.X.shape == (3, 1, 8, 8)
+
+
+SEVEN = {"source": "openml", "id": 7}
+
+
+@pytest.mark.parametrize(
+    ("train", "other", "sentence"),
+    [
+        (rows("a", 4), rows("a", 4), "a is the data set that is trained on, so its rows are in distribution"),
+        (rows("a", 4, facts=SEVEN), rows("b", 4, facts=SEVEN), "b and a, which is trained on, are both openml 7"),
+        (rows("a", 4), rows("b", 5), "rows of b have 5 features, and rows of a, which is trained on, have 4"),
+        (rows("a", 1, 4, 4), rows("b", 16), "b has vectors, and a, which is trained on, has images"),
+        (rows("a", 16), rows("b", 1, 4, 4), "b has images, and a, which is trained on, has vectors"),
+        (rows("a", 3, 4, 4), rows("b", 2, 4, 4), "b: images of 2 channels cannot become images of 3; only 1 and 3 can be exchanged"),
+        (
+            rows("a", 1),
+            Dataset.from_labels("b", np.zeros((4, 1)), [0, 1] * 2, categories=(("x", "y"),)),
+            "b and a, which is trained on, do not have the same categories in the same columns",
+        ),
+        (
+            rows("a", 1),
+            Dataset.from_labels("b", np.full((4, 1), np.nan), [0, 1] * 2),
+            "b has missing values, and a, which is trained on, has none",
+        ),
+    ],
+    ids=["name", "id", "features", "vectors", "images", "channels", "categories", "missing"],
+)
+def test_what_cannot_be_out_of_distribution(train, other, sentence):
+    with pytest.raises(DataError) as caught:
+        draw(train, other)
+    assert str(caught.value) == f"{sentence}; choose another data set: ood.name=…"
+
+
+def test_two_sources_without_a_number_are_two():
+    assert len(draw(rows("a", 4, facts={"source": "file"}), rows("b", 4, facts={"source": "file"})).X) == 5
+
+
+def test_it_is_fetched_with_the_other_data_of_a_run():
+    source = Given(rows("other", 4))
+    with pytest.raises(NotAtHand):
+        OtherDataset(source).prefetch(print)
+    assert source.asked == [print]
+    OtherDataset(Spiral()).prefetch()
+
+
+def test_no_rows_are_no_set():
+    with pytest.raises(ParameterError, match=r"^n must be in \[1, inf\), got 0$"):
+        OtherDataset(Spiral(), n=0)

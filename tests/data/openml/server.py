@@ -1,0 +1,228 @@
+"""An openml.org of a few rows on loopback, and data sets baked straight into a cache folder."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+from xml.sax.saxutils import escape
+
+import numpy as np
+import pandas as pd
+
+XML = 'xmlns:oml="http://openml.org/openml"'
+
+
+def frame(n: int = 40) -> pd.DataFrame:
+    """Two numbers, a text category, a category written as numbers, a row id, and the label."""
+    rng = np.random.default_rng(0)
+    return pd.DataFrame(
+        {
+            "row": np.arange(n),
+            "length": rng.normal(size=n),
+            "width": np.where(np.arange(n) % 7 == 3, np.nan, rng.normal(size=n)),
+            "colour": pd.Categorical(np.where(np.arange(n) % 3 == 0, "red", "blue"), categories=["red", "blue"]),
+            "month": np.arange(n) % 2 + 1,
+            "class": pd.Categorical(np.where(np.arange(n) % 2, "yes", "no"), categories=["yes", "no"]),
+        }
+    )
+
+
+def numbers(n: int = 60) -> pd.DataFrame:
+    """Numeric features and nothing missing: what a run needs no pipeline for."""
+    rng = np.random.default_rng(1)
+    y = np.arange(n) % 2
+    return pd.DataFrame({"a": rng.normal(size=n) + 2 * y, "b": rng.normal(size=n), "class": pd.Categorical(np.where(y, "yes", "no"))})
+
+
+def description(id: int, name: str, base: str = "http://127.0.0.1:1", **more: str) -> str:
+    """What data/<id> answers; ``more`` are further elements, or others in place of the usual ones."""
+    fields = {
+        "id": str(id),
+        "name": name,
+        "version": "2",
+        "description": "Made up",
+        "format": "ARFF",
+        "url": f"{base}/download/{id}.arff",
+        "parquet_url": f"{base}/bucket/dataset_{id}.pq",
+        "default_target_attribute": "class",
+        "row_id_attribute": "row",
+    } | more
+    inner = "".join(f"<oml:{tag}>{escape(text)}</oml:{tag}>" for tag, text in fields.items() if text)
+    return f"<oml:data_set_description {XML}>{inner}</oml:data_set_description>"
+
+
+def features(table: pd.DataFrame, nominal: tuple[str, ...] = ("colour", "month", "class")) -> str:
+    """What data/features/<id> answers."""
+    inner = ""
+    for i, name in enumerate(table.columns):
+        values = "".join(f"<oml:nominal_value>{value}</oml:nominal_value>" for value in table[name].dropna().unique())
+        kind = f"<oml:data_type>nominal</oml:data_type>{values}" if name in nominal else "<oml:data_type>numeric</oml:data_type>"
+        missing = f"<oml:number_of_missing_values>{table[name].isna().sum()}</oml:number_of_missing_values>"
+        inner += f"<oml:feature><oml:index>{i}</oml:index><oml:name>{name}</oml:name>{kind}{missing}</oml:feature>"
+    return f"<oml:data_features {XML}>{inner}</oml:data_features>"
+
+
+def qualities(rows: int) -> str:
+    """What data/qualities/<id> answers."""
+    quality = f"<oml:quality><oml:name>NumberOfInstances</oml:name><oml:value>{rows}.0</oml:value></oml:quality>"
+    return f"<oml:data_qualities {XML}>{quality}</oml:data_qualities>"
+
+
+def arff(table: pd.DataFrame, nominal: tuple[str, ...] = ("colour", "month", "class")) -> str:
+    """The table as ARFF, nominal values in the order in which they come, not in that of the alphabet."""
+    kinds = {name: "{" + ",".join(map(str, table[name].dropna().unique())) + "}" if name in nominal else "NUMERIC" for name in table}
+    header = "".join(f"@ATTRIBUTE {name} {kind}\n" for name, kind in kinds.items())
+    return f"@RELATION made_up\n{header}@DATA\n{table.to_csv(index=False, header=False, na_rep='?')}"
+
+
+def parquet(table: pd.DataFrame) -> bytes:
+    """The table as a Parquet file."""
+    file = BytesIO()
+    table.to_parquet(file)
+    return file.getvalue()
+
+
+def splits(rows: int, folds: int) -> str:
+    """Folds of a task in ARFF, two repetitions, the second of them the other way round."""
+    kinds = {"type": "{TRAIN,TEST}", "rowid": "INTEGER", "repeat": "INTEGER", "fold": "INTEGER"}
+    header = "@RELATION splits\n" + "".join(f"@ATTRIBUTE {name} {kind}\n" for name, kind in kinds.items())
+    lines = [
+        f"{'TEST' if (row % folds == fold) != bool(repeat) else 'TRAIN'},{row},{repeat},{fold}"
+        for repeat in range(2)
+        for fold in range(folds)
+        for row in range(rows)
+    ]
+    return header + "@DATA\n" + "\n".join(lines) + "\n"
+
+
+def task(id: int, dataset_id: int, base: str) -> str:
+    """What task/<id> answers."""
+    source = f"<oml:data_set><oml:data_set_id>{dataset_id}</oml:data_set_id><oml:target_feature>class</oml:target_feature></oml:data_set>"
+    parameters = "".join(f'<oml:parameter name="{name}">2</oml:parameter>' for name in ("number_repeats", "number_folds"))
+    procedure = (
+        f"<oml:estimation_procedure><oml:id>1</oml:id><oml:type>crossvalidation</oml:type>"
+        f"<oml:data_splits_url>{base}/splits/{id}.arff</oml:data_splits_url>{parameters}</oml:estimation_procedure>"
+    )
+    inputs = f'<oml:input name="source_data">{source}</oml:input><oml:input name="estimation_procedure">{procedure}</oml:input>'
+    kind = "<oml:task_type_id>1</oml:task_type_id><oml:task_type>Supervised Classification</oml:task_type>"
+    return f"<oml:task {XML}><oml:task_id>{id}</oml:task_id>{kind}{inputs}</oml:task>"
+
+
+def error(code: int, message: str) -> str:
+    """How openml.org says no."""
+    return f"<oml:error {XML}><oml:code>{code}</oml:code><oml:message>{message}</oml:message></oml:error>"
+
+
+def bake(root: Path, id: int, table: pd.DataFrame, name: str | None = None, *, columns: str | None = None, **more: str) -> Path:
+    """Put a data set into the cache folder ``root`` as openml-python leaves it there; returns its folder."""
+    folder = root / "org" / "openml" / "www" / "datasets" / str(id)
+    folder.mkdir(parents=True)
+    (folder / "description.xml").write_text(description(id, name or f"made-up-{id}", **more))
+    (folder / "features.xml").write_text(columns or features(table))
+    (folder / f"dataset_{id}.pq").write_bytes(parquet(table))
+    return folder
+
+
+@dataclass
+class Server:
+    """What is served, what was asked for, and what goes wrong.
+
+    Attributes
+    ----------
+    files : body by path.
+    failures : by path, the answers that come first: a status and a body each.
+    log : "GET /path" of every request.
+    """
+
+    base: str = ""
+    files: dict[str, bytes] = field(default_factory=dict)
+    failures: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
+    log: list[str] = field(default_factory=list)
+
+    @property
+    def api(self) -> str:
+        """What openml.config.server is set to."""
+        return f"{self.base}/api/v1/xml"
+
+    def add(self, id: int, table: pd.DataFrame, **more: str) -> None:
+        """Serve a data set in all forms."""
+        text = arff(table)
+        announced = {"md5_checksum": hashlib.md5(text.encode()).hexdigest()} | more
+        self._put(f"/api/v1/xml/data/{id}", description(id, f"made-up-{id}", self.base, **announced))
+        self._put(f"/api/v1/xml/data/features/{id}", features(table))
+        self._put(f"/api/v1/xml/data/qualities/{id}", qualities(len(table)))
+        self._put(f"/download/{id}.arff", text)
+        self.files[f"/bucket/dataset_{id}.pq"] = parquet(table)
+
+    def add_task(self, id: int, dataset_id: int, rows: int, folds: int) -> None:
+        """Serve a task and its folds."""
+        self._put(f"/api/v1/xml/task/{id}", task(id, dataset_id, self.base))
+        self._put(f"/splits/{id}.arff", splits(rows, folds))
+
+    def fail(self, path: str, status: int, body: str, times: int = 1000) -> None:
+        """Answer the next requests for ``path`` like this."""
+        self.failures[path] = [(status, body)] * times
+
+    def fail_data(self, id: int, status: int, body: str, times: int = 1000) -> None:
+        """The same for the description of a data set."""
+        self.fail(f"/api/v1/xml/data/{id}", status, body, times)
+
+    def answer(self, path: str) -> tuple[int, bytes]:
+        """Status and body."""
+        if waiting := self.failures.get(path):
+            status, text = waiting.pop()
+            return status, text.encode()
+        if path in self.files:
+            return 200, self.files[path]
+        return 412, error(111, "Unknown dataset").encode()
+
+    def _put(self, path: str, text: str) -> None:
+        self.files[path] = text.encode()
+
+
+@contextmanager
+def serve() -> Iterator[Server]:
+    """A server in a thread of its own."""
+    server = Server()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            self._reply(with_body=True)
+
+        def do_HEAD(self) -> None:
+            self._reply(with_body=False)
+
+        def _reply(self, *, with_body: bool) -> None:
+            path = self.path.partition("?")[0]
+            server.log.append(f"{self.command} {path}")
+            status, body = server.answer(path)
+            headers: Mapping[str, Any] = {"ETag": '"0"', "Last-Modified": "Thu, 01 Jan 2026 00:00:00 GMT", "Content-Type": "text/xml"}
+            if not path.startswith("/bucket"):
+                body, headers = gzip.compress(body), {**headers, "Content-Encoding": "gzip"}
+            self.send_response(status)
+            for name, value in {**headers, "Content-Length": len(body)}.items():
+                self.send_header(name, str(value))
+            self.end_headers()
+            if with_body:
+                self.wfile.write(body)
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
+        thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+        thread.start()
+        server.base = f"http://127.0.0.1:{http.server_address[1]}"
+        yield server
+        http.shutdown()
+        thread.join()

@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kdgraph.data.grouping import grouped_parts
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    groups=st.lists(st.integers(0, 12), min_size=3, max_size=80).filter(lambda values: len(set(values)) >= 3),
+    shares=st.tuples(st.floats(0.05, 0.9), st.floats(0.05, 0.9), st.floats(0.05, 0.9)),
+    seed=st.integers(0, 99),
+)
+def test_no_group_is_torn_and_no_part_is_empty_or_too_large(groups, shares, seed):
+    groups = np.array(groups)
+    sizes = [max(1, int(share * len(groups))) for share in shares]
+    parts = grouped_parts("toy", np.zeros(len(groups), dtype=int), groups, sizes, np.random.default_rng(seed))
+    found = [set(groups[part].tolist()) for part in parts]
+    assert all(1 <= len(part) <= size for part, size in zip(parts, sizes, strict=True))
+    assert not (found[0] & found[1] or found[0] & found[2] or found[1] & found[2])
+    assert len(np.unique(np.concatenate(parts))) == sum(map(len, parts))
+
+
+def test_a_part_has_the_size_that_is_asked_for_where_there_are_enough_rows():
+    groups = np.repeat(np.arange(50), 4)
+    parts = grouped_parts("toy", np.arange(200) % 2, groups, [60, 42, 98], np.random.default_rng(0))
+    assert [len(part) for part in parts] == [60, 42, 96]  # 60 and 44 rows are whole groups: 96 are left
+    assert abs(np.bincount(np.arange(200)[parts[0]] % 2) - 30).max() <= 1

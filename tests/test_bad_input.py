@@ -1,0 +1,336 @@
+"""Data that cannot be used, through the command line: one whole sentence, exit code 2, no traceback, nothing else said."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from kdgraph.cli import main
+
+TINY = ["parent.n_estimators=5", "ood.n=20", "ood.radii=[2]", "figures=none", "n_jobs=1"]
+DROP = "leave it out: 'dataset.drop=[{}]'"
+
+
+@pytest.fixture
+def kdg(capsys, tmp_path, monkeypatch) -> Callable[..., tuple[int, str, str]]:
+    """Call ``kdg run`` in an empty folder; returns exit code, stdout and stderr."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        code = main(["run", *arguments, *TINY])
+        return code, *capsys.readouterr()
+
+    return call
+
+
+def good(n: int = 60, **columns: Any) -> pd.DataFrame:
+    """A table that runs; ``columns`` are added, or replace its own."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"age": rng.normal(size=n), "size": rng.normal(size=n), "label": np.where(np.arange(n) % 2, "yes", "no")})
+    return frame.assign(**columns)
+
+
+def cell(value: Any, row: int = 7, n: int = 60) -> list:
+    """A column of numbers with one other value in it."""
+    return [value if i == row else i / 7 for i in range(n)]
+
+
+def csv(text: str | pd.DataFrame, encoding: str = "utf-8") -> Callable[[], None]:
+    """Write my.csv."""
+    content = text if isinstance(text, str) else text.to_csv(index=False)
+    return lambda: Path("my.csv").write_text(content, encoding=encoding)  # type: ignore[return-value]
+
+
+def npz(**arrays: Any) -> Callable[[], None]:
+    """Write my.npz."""
+    return lambda: np.savez("my.npz", **arrays)
+
+
+def rows(**indices: Any) -> Callable[[], None]:
+    """Write my.csv, and rows.json with row numbers."""
+
+    def write() -> None:
+        csv(good())()
+        Path("rows.json").write_text(json.dumps(indices))
+
+    return write
+
+
+def nothing() -> None:
+    """Write no file."""
+
+
+CSV = ["dataset=table", "dataset.path=my.csv", "dataset.target=label"]
+NPZ = ["dataset=arrays", "dataset.path=my.npz"]
+X, Y = np.random.default_rng(0).normal(size=(60, 3)), np.arange(60) % 2
+WORDS = "train, calibration, test or unused (or True where a row tests)"
+
+BAD_FILES = {
+    "no path": (nothing, ["dataset=table"], "dataset.path is missing, and no run can do without it; add dataset.path=…"),
+    "no target": (csv(good()), CSV[:2], "dataset.target is missing, and no run can do without it; add dataset.target=…"),
+    "unknown file": (csv(good()), [*CSV, "dataset.path=mi.csv"], "dataset.path=mi.csv: no such file in {cwd}; did you mean 'my.csv'?"),
+    "unknown folder": (nothing, [*CSV, "dataset.path=data/my.csv"], "dataset.path=data/my.csv: there is no folder {cwd}/data"),
+    "a folder": (lambda: Path("my.csv").mkdir(), CSV, "dataset.path=my.csv is a folder; give one file"),
+    "unknown suffix": (
+        lambda: Path("my.xlsx").write_bytes(b"PK"),
+        [*CSV, "dataset.path=my.xlsx"],
+        "dataset.path=my.xlsx: the ending of a file says what it is, and must be one of .csv, .tsv, .parquet, .pq, .arff",
+    ),
+    "no csv": (lambda: good().to_parquet("my.csv"), CSV, "dataset.path=my.csv is a parquet file, not text; its ending must say so"),
+    "letters": (
+        csv("Dear reader,\nthis, as you see, is a letter.\n"),
+        CSV,
+        "dataset.path=my.csv is no table with ',' between cells: some rows have more cells than the header, which has 2; "
+        "see dataset.separator, and quote cells that contain it",
+    ),
+    "ragged": (
+        csv("a,label\n1,x\n2,3,y\n"),
+        CSV,
+        "dataset.path=my.csv is no table with ',' between cells: line 3 has 3 cells, and those before it 2; "
+        "see dataset.separator, and quote cells that contain it",
+    ),
+    "wrong encoding": (
+        csv("a,label\n1,schön\n", "latin-1"),
+        CSV,
+        "dataset.path=my.csv is not text in utf-8: byte 13 (0xf6) cannot be decoded; it may be dataset.encoding=latin-1",
+    ),
+    "wrong separator": (
+        csv("a;label\n1;x\n2;y\n"),
+        CSV,
+        "dataset.path=my.csv has one column, 'a;label'; its cells seem to be separated otherwise: dataset.separator=';'",
+    ),
+    "empty file": (csv(""), CSV, "dataset.path=my.csv is empty"),
+    "header only": (csv("a,label\n"), CSV, "my: the table has 2 columns and no rows"),
+    "no parquet": (
+        lambda: Path("my.parquet").write_text("a,label\n1,x\n"),
+        [*CSV, "dataset.path=my.parquet"],
+        "dataset.path=my.parquet is no parquet file, or damaged: Parquet magic bytes not found in footer. "
+        "Either the file is corrupted or this is not a parquet file.",
+    ),
+    "no arff": (
+        lambda: Path("my.arff").write_text("a,label\n1,x\n"),
+        [*CSV, "dataset.path=my.arff"],
+        "dataset.path=my.arff is not ARFF: Invalid layout of the ARFF file, at line 2.",
+    ),
+}
+
+BAD_COLUMNS = {
+    "no such target": (csv(good()), [*CSV, "dataset.target=lable"], "my has no column 'lable' (dataset.target); did you mean 'label'?"),
+    "missing labels": (
+        csv(good(label=["yes", "no", None] * 20)),
+        CSV,
+        "my: 20 of 60 rows have no label in 'label' (first: row 2); remove them",
+    ),
+    "one class": (csv(good(label="yes")), CSV, "my: a classifier needs two classes, the target 'label' has only ['yes']"),
+    "text among numbers": (
+        csv(good(age=cell("n/a"))),
+        CSV,
+        "my: column 'age' has 'n/a' in row 7, and most of its cells are numbers; "
+        "'dataset.missing=[n/a]' reads it as missing, 'dataset.categorical=[age]' takes all as names",
+    ),
+    "dates": (
+        csv(good(when=pd.date_range("2020-01-01", periods=60).astype(str))),
+        CSV,
+        "my: column 'when' holds dates or times (2020-01-01); turn it into numbers such as days or months, or " + DROP.format("when"),
+    ),
+    "infinity": (
+        csv(good(age=cell(np.inf))),
+        CSV,
+        "my: column 'age' has inf in row 7, and features must be finite; write a number, or leave the cell empty where it is missing",
+    ),
+    "a code for missing": (
+        csv(good(age=cell(1e30))),
+        CSV,
+        "my: column 'age' has 1e+30 in row 7; values from 1e18 on are usually codes for missing, and their squares lose all others: "
+        "'dataset.missing=[1e+30]' reads it as missing, else rescale the column",
+    ),
+    "columns of one name": (csv("a,a,label\n1,2,x\n3,4,y\n"), CSV, "my: several columns have the same name (a); give each column its own"),
+    "drop nothing": (csv(good()), [*CSV, "dataset.drop=[ago]"], "my has no column 'ago' (dataset.drop); did you mean 'age'?"),
+    "categorical nothing": (
+        csv(good()),
+        [*CSV, "dataset.categorical=[colour]"],
+        "my has no column 'colour' (dataset.categorical); it has age, size, label",
+    ),
+    "no features": (
+        csv(good()),
+        [*CSV, "dataset.drop=[age,size]"],
+        "my: no feature is left beside the target 'label' and the 2 columns put aside",
+    ),
+    "nothing in a column": (csv(good(age=np.nan)), CSV, f"my: column 'age' has no value in any row; {DROP.format('age')}"),
+    "free text": (
+        csv(good(2400, note=[f"note {i}" for i in range(2400)])),
+        CSV,
+        f"my: column 'note' has 2,400 different texts in 2,400 rows, which are no categories; {DROP.format('note')}",
+    ),
+    "no such groups": (csv(good()), [*CSV, "dataset.groups=who"], "my has no column 'who' (dataset.groups); it has age, size, label"),
+    "two groups": (
+        csv(good(who=["Ada", "Bob"] * 30)),
+        [*CSV, "dataset.groups=who"],
+        "my has 2 groups, and each of 3 roles needs its own; give split=random",
+    ),
+    "an unknown role": (
+        csv(good(part=["train", "test", "dev"] * 20)),
+        [*CSV, "dataset.split_column=part"],
+        f"my: dataset.split_column='part' has 'dev', which is none of {WORDS}",
+    ),
+    "folds by number": (
+        csv(good(fold=[0, 1, 2] * 20)),
+        [*CSV, "dataset.split_column=fold"],
+        f"my: dataset.split_column='fold' has numbers such as 0, and which of them test is not guessed; replace them with {WORDS}",
+    ),
+    "no test rows": (
+        csv(good(part="train")),
+        [*CSV, "dataset.split_column=part"],
+        "my: dataset.split_column='part' names no row for test; a split needs rows that train and rows that test",
+    ),
+    "overlapping indices": (
+        rows(train=[*range(40)], test=[*range(30, 60)]),
+        [*CSV, "dataset.indices=rows.json"],
+        "my: dataset.indices has row 30 in train and in test (10 such rows); a row has one role",
+    ),
+    "an index out of range": (
+        rows(train=[*range(40)], test=[60]),
+        [*CSV, "dataset.indices=rows.json"],
+        "my: dataset.indices: test has row 60, but rows go from 0 to 59",
+    ),
+    "require": (
+        csv(good(town=["Ulm", "Bonn"] * 30)),
+        [*CSV, "dataset.require=numeric"],
+        "my has 1 categorical column (town), and dataset.require=numeric shuts it out; dataset.require=any lets it in",
+    ),
+    "a bad parameter": (csv(good()), [*CSV, "dataset.require=numbers"], "dataset.require must be one of any, numeric, got 'numbers'"),
+}
+
+BAD_ARRAYS = {
+    "no X": (
+        npz(Z=X, y=Y),
+        NPZ,
+        "dataset.path=my.npz has an array 'Z' that nothing reads; known: X, y, X_test, y_test, groups, feature_names",
+    ),
+    "no y": (npz(X=X), NPZ, "dataset.path=my.npz has no array 'y'; it has X"),
+    "objects": (
+        npz(X=X, y=np.array(["a", None] * 30, dtype=object)),
+        NPZ,
+        "dataset.path=my.npz holds Python objects, which are not read because they can run code; "
+        "save numbers, or text as numpy strings (np.asarray(labels, dtype=str))",
+    ),
+    "labels for other rows": (
+        npz(X=X, y=Y[:50]),
+        NPZ,
+        "dataset.path=my.npz: y must have one label for each of 60 rows of X, got shape (50,)",
+    ),
+    "images beyond [0, 1]": (
+        npz(X=np.linspace(0, 200, 60 * 16).reshape(60, 1, 4, 4), y=Y),
+        [*NPZ, "dataset.scale=none"],
+        "my: images must lie in [0, 1], got 0 to 200; divide by the largest intensity",
+    ),
+    "images that would be scaled": (
+        npz(X=np.linspace(0, 1, 60 * 16).reshape(60, 1, 4, 4), y=Y),
+        NPZ,
+        "scale must be none for images, which are in [0, 1] already, got 'max_norm'; it is for vectors",
+    ),
+    "images for a forest": (
+        npz(X=np.linspace(0, 1, 60 * 16).reshape(60, 1, 4, 4), y=Y),
+        [*NPZ, "dataset.scale=none"],
+        "dataset=my has images, and parent=random_forest takes vectors; choose a network: parent=cnn",
+    ),
+}
+
+BAD_SPLITS = {
+    "one row of a class": (
+        csv(good(label=["maybe" if i == 9 else "yes" if i % 2 else "no" for i in range(60)])),
+        CSV,
+        "my: too few rows to calibrate, class 'maybe' has 0 of the 12 calibration rows and needs 2; "
+        "raise n_calibration, or leave rare classes out (rare=drop)",
+    ),
+    "too few rows": (
+        csv(good(60)),
+        [*CSV, "dataset.n_train=100"],
+        "my has 60 rows, too few for n_train 100 + n_calibration 43 + n_test 18; ask for fewer",
+    ),
+    "hardly any rows": (
+        csv(good(4)),
+        CSV,
+        "my: n_calibration is 0, and without such rows a calibrator needs 2 rows of each class; give a number of rows, "
+        "or null for 30 % of the rows that fit and calibrate",
+    ),
+    "a regression": (
+        csv(good()),
+        [*CSV, "dataset.target=age", "dataset.drop=[label]"],
+        "dataset=my is for regression, and parent=random_forest is a classifier; choose a data set with classes",
+    ),
+    "a text for regression": (
+        csv(good()),
+        [*CSV, "dataset.task=regression"],
+        "my: the target 'label' has 'no' in row 0, and a regression needs finite numbers; "
+        "dataset.task=classification takes them as classes",
+    ),
+}
+
+BAD_IDS = {
+    "openml without id": (nothing, ["dataset=openml"], "dataset.id is missing, and no run can do without it; add dataset.id=…"),
+    "openml 0": (nothing, ["dataset=openml", "dataset.id=0"], "dataset.id must be in [1, inf), got 0"),
+    "openml by name": (nothing, ["dataset=openml", "dataset.id=iris"], "dataset.id must be an integer in [1, inf), got 'iris'"),
+}
+
+BAD = BAD_FILES | BAD_COLUMNS | BAD_ARRAYS | BAD_SPLITS | BAD_IDS
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_one_sentence(kdg, case, tmp_path):
+    write, arguments, sentence = BAD[case]
+    write()
+    code, out, err = kdg(*arguments)
+    assert err == f"kdg: {sentence.replace('{cwd}', str(tmp_path))}\n"
+    assert (code, out) == (2, "")
+
+
+# what is said of, and runs all the same
+
+
+def warnings_of_the_split(out: str) -> list[str]:
+    return [one["message"] for one in json.loads(out)["warnings"] if one["stage"] == "split"]
+
+
+@pytest.mark.filterwarnings("default")
+def test_constant_columns_and_copies_run_and_are_told_in_one_line_each(kdg):
+    frame = good(30, planet="Earth", year=2020)
+    csv(pd.concat([frame, frame], ignore_index=True))()
+    code, out, err = kdg(*CSV, "--json")
+    why = "copies that fall into train and test make the test easy"
+    assert (code, err) == (0, "")
+    assert warnings_of_the_split(out) == [
+        "my: columns that never change tell nothing: planet, year",
+        f"my: 60 of 60 rows have the features of another row; {why}",
+    ]
+
+
+@pytest.mark.filterwarnings("default")
+def test_row_numbers_without_a_name_are_left_out_and_told(kdg):
+    good().to_csv("my.csv")
+    code, out, _ = kdg(*CSV, "--json")
+    assert code == 0
+    assert warnings_of_the_split(out) == ["dataset.path=my.csv: the first column has no name and numbers the rows; it is left out"]
+
+
+def test_a_table_of_all_kinds_of_columns_runs(kdg):
+    columns = {"town": ["Ulm", "Bonn", None] * 20, "open": [True, False] * 30, "count": cell(np.nan), "month": np.arange(60) % 12 + 1}
+    csv(good(**columns, part=(["train"] * 6 + ["test"] * 4 + ["valid"] * 2) * 5))()
+    code, out, err = kdg(*CSV, "dataset.categorical=[month]", "dataset.split_column=part", "--json")
+    assert (code, err) == (0, "")
+    found = json.loads(out)["dataset"]
+    assert (found["name"], found["n_train"], found["n_calibration"], found["n_test"]) == ("my", 30, 10, 20)
+
+
+def test_the_folder_of_a_run_is_named_after_the_file(kdg, tmp_path):
+    good().to_csv("my table.csv", index=False)
+    assert kdg("dataset=table", "dataset.path=my table.csv", "dataset.target=label")[0] == 0
+    assert [path.name for path in (tmp_path / "outputs").iterdir() if not path.name.startswith(".")] == ["my_table"]
+    assert kdg("dataset=table", "dataset.path=my table.csv", "dataset.target=label", "dataset.name=mine")[0] == 0
+    assert (tmp_path / "outputs" / "mine").is_dir()
