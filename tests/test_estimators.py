@@ -7,10 +7,12 @@ import pytest
 from joblib import Parallel, delayed, parallel_config
 from sklearn.datasets import make_moons
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kdgraph import DensityGate, KernelDensityForest, KernelDensityNetwork
-from kdgraph.calibration import Refit, ScoreMap, Uncalibrated
+from kdgraph.calibration import BestMap, Refit, ScoreMap, Uncalibrated
 from kdgraph.parents.networks import MultilayerPerceptron
 
 EXPECTED_FAILURES = {
@@ -35,6 +37,7 @@ def network() -> MultilayerPerceptron:
 ESTIMATORS = [
     *(KernelDensityForest(forest(), variant=variant, random_state=0) for variant in VARIANTS),
     *(KernelDensityNetwork(network(), variant=variant, random_state=0) for variant in VARIANTS),
+    KernelDensityForest(make_pipeline(SimpleImputer(), forest()), random_state=0),
     DensityGate(forest(), random_state=0),
     DensityGate(network(), random_state=0),
     Uncalibrated(forest(), random_state=0),
@@ -43,6 +46,7 @@ ESTIMATORS = [
     ScoreMap(forest(), method="sigmoid", random_state=0),
     ScoreMap(forest(), method="temperature", random_state=0),
     ScoreMap(network(), method="temperature", random_state=0),
+    BestMap(forest(), random_state=0),
 ]
 
 
@@ -50,6 +54,7 @@ ESTIMATORS = [
     ESTIMATORS,
     expected_failed_checks=lambda e: PAPER if isinstance(e, KernelDensityForest) and e.variant == "paper" else EXPECTED_FAILURES,
 )
+@pytest.mark.filterwarnings("ignore:a class has a single calibration row")  # in a check of very few rows
 def test_scikit_learns_checks(estimator, check):
     check(estimator)
 

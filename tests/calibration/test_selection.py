@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_classification
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
+from sklearn.model_selection import StratifiedKFold
+
+from kdgraph.calibration import BestMap, ScoreMap
+from kdgraph.errors import ParameterError
+
+NAMES = ("none", "temperature", "sigmoid", "isotonic")
+
+
+@pytest.fixture(scope="module")
+def rows():
+    X, y = make_classification(900, 8, n_informative=4, n_classes=3, random_state=0)
+    return X[:500], y[:500], X[500:700], y[500:700], X[700:]
+
+
+@pytest.fixture(scope="module")
+def parent(rows):
+    return FrozenEstimator(RandomForestClassifier(40, random_state=0).fit(*rows[:2]))
+
+
+def naive_nll(parent, name, X, y, seed) -> float:
+    """Cross-validated by hand, with the public estimator."""
+    proba = np.empty((len(y), 3))
+    for learnt, judged in StratifiedKFold(5, shuffle=True, random_state=np.random.RandomState(seed)).split(X, y):
+        fitted = parent
+        if name != "none":
+            fitted = ScoreMap(parent, method=name).fit(X[learnt], y[learnt], X_calibration=X[learnt], y_calibration=y[learnt])
+        proba[judged] = fitted.predict_proba(X[judged])
+    return -np.log(np.maximum(proba[np.arange(len(y)), y], 1e-6)).mean()
+
+
+def test_the_map_with_the_least_cross_validated_nll_is_used(parent, rows):
+    X, y, X_calibration, y_calibration, X_test = rows
+    best = BestMap(parent, random_state=3).fit(X, y, X_calibration=X_calibration, y_calibration=y_calibration)
+    expected = {name: naive_nll(parent, name, X_calibration, y_calibration, 3) for name in NAMES}
+    assert best.nll_ == pytest.approx(expected, rel=1e-12)
+    assert best.chosen_ == min(expected, key=expected.get) != "isotonic"
+    alone = ScoreMap(parent, method=best.chosen_).fit(X, y, X_calibration=X_calibration, y_calibration=y_calibration)
+    assert np.array_equal(best.predict_proba(X_test), alone.predict_proba(X_test))
+    assert best.describe() == {"chosen": best.chosen_, "calibration_nll": expected[best.chosen_], "nll": pytest.approx(expected)}
+
+
+def test_the_best_of_the_fitted_rows_is_not_the_best_of_others(parent, rows):
+    """Isotonic regression has the least NLL on the rows that it is fitted on: judging it there would choose it."""
+    X, y, X_calibration, y_calibration, _ = rows
+    given = {"X_calibration": X_calibration, "y_calibration": y_calibration}
+    on_itself = {
+        name: log_loss(y_calibration, ScoreMap(parent, method=name).fit(X, y, **given).predict_proba(X_calibration)) for name in NAMES[1:]
+    }
+    assert min(on_itself, key=on_itself.get) == "isotonic"
+
+
+def test_a_parent_that_is_calibrated_already_is_left_alone():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 2))
+    y = (rng.random(2000) < 1 / (1 + np.exp(-2 * X[:, 0]))).astype(int)
+    best = BestMap(LogisticRegression(), random_state=0).fit(X, y)
+    assert best.chosen_ in ("none", "temperature")
+    np.testing.assert_allclose(best.predict_proba(X), best.estimator_.predict_proba(X), atol=0.05)  # a temperature near 1
+
+
+def test_only_candidates_are_tried(parent, rows):
+    X, y, X_calibration, y_calibration, _ = rows
+    best = BestMap(parent, candidates=["isotonic"]).fit(X, y, X_calibration=X_calibration, y_calibration=y_calibration)
+    assert list(best.nll_) == ["isotonic"] and best.chosen_ == "isotonic"
+
+
+def test_with_a_single_row_of_a_class_nothing_can_be_judged(parent, rows):
+    X, y, X_calibration, y_calibration, _ = rows
+    kept = np.concatenate([np.flatnonzero(y_calibration != 2), np.flatnonzero(y_calibration == 2)[:1]])
+    with pytest.warns(UserWarning, match=r"^a class has a single calibration row: no map can be judged, none is used$"):
+        best = BestMap(parent).fit(X, y, X_calibration=X_calibration[kept], y_calibration=y_calibration[kept])
+    assert best.chosen_ == "none" and best.describe()["calibration_nll"] is None
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error", "message"),
+    [
+        (
+            {"candidates": ["beta"]},
+            ParameterError,
+            "candidates must be a list of which each is one of none or one of isotonic, sigmoid, temperature, got ['beta']",
+        ),
+        ({"candidates": []}, ValueError, "candidates must name at least one map, got none"),
+        ({"folds": 1}, ParameterError, "folds must be in [2, inf), got 1"),
+    ],
+)
+def test_what_cannot_be_chosen_from(parent, rows, parameters, error, message):
+    with pytest.raises(error, match=f"^{re.escape(message)}$"):
+        BestMap(parent, **parameters).fit(*rows[:2])
