@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 import pandas as pd
+from markdown_table import head, line, number
 
 GROUPS = {"random_forest": ("random_forest", "kdf"), "mlp": ("relu network", "kdn")}
 """Parent of a run → what ``published.csv`` calls it and the method on it."""
@@ -21,8 +20,8 @@ def figure1_table(plane: pd.DataFrame, published: pd.DataFrame) -> str:
     """
     published = published[published.item == "Figure 1"]
     columns = [(measure, n) for measure in MEASURES for n in SIZES]
-    head = [f"{measure.replace(' on the grid', '')}, {n:,} rows" for measure, n in columns] + ["at the prior from radius"]
-    lines = _head(["data", "model", *head])
+    titles = [f"{measure.replace(' on the grid', '')}, {n:,} rows" for measure, n in columns] + ["at the prior from radius"]
+    lines = head(["data", "model", *titles])
     for dataset in published.dataset.drop_duplicates():
         for parent, (parent_name, method) in GROUPS.items():
             here = plane[(plane.dataset == dataset) & (plane.parent == parent)]
@@ -32,7 +31,7 @@ def figure1_table(plane: pd.DataFrame, published: pd.DataFrame) -> str:
                 theirs = published[(published.dataset == dataset) & (published.method == name)]
                 cells = [" / ".join([_published(theirs, measure, n), *_ours(ours, variants, measure, n)]) for measure, n in columns]
                 far = " / ".join([_published(theirs, FROM, 1000, digits=1), *_radii(ours, variants)])
-                lines.append(_line([dataset, name.replace("_", " "), *cells, far]))
+                lines.append(line([dataset, name.replace("_", " "), *cells, far]))
     note = "Of each cell: published / `variant=figure1` / `variant=kdgraph`; of a parent: published / ours. – is not published or not run."
     return "\n".join([*lines, "", note])
 
@@ -45,30 +44,30 @@ def trunk_table(trunk: pd.DataFrame, far: float) -> str:
         "Hellinger": trunk[(trunk["on"] == "test") & (trunk.metric == "hellinger")],
         f"mean max confidence at r = {far:g}": trunk[(trunk["on"] == "ood") & (trunk.metric == "mmc") & (trunk["at"] == far)],
     }
-    lines = _head(["model", "variant", *(f"{name}, d = {', '.join(map(str, dims))}" for name in quantities)])
+    lines = head(["model", "variant", *(f"{name}, d = {', '.join(map(str, dims))}" for name in quantities)])
     for (parent, model, variant), _ in trunk.groupby(["parent", "model", "variant"]):
         cells = []
         for rows in quantities.values():
             mine = rows[(rows.parent == parent) & (rows.model == model) & (rows.variant == variant)]
-            cells.append(" ".join(_number(mine[mine.n_dims == d].value.median()) for d in dims))
+            cells.append(" ".join(number(mine[mine.n_dims == d].value.median()) for d in dims))
         parent_name, method = GROUPS[parent]
         name = parent_name.replace("_", " ") if model == "parent" else f"{method} {model}"
-        lines.append(_line([name, variant or "–", *cells]))
+        lines.append(line([name, variant or "–", *cells]))
     return "\n".join(lines)
 
 
 def figure3_table(far: pd.DataFrame, names: dict[str, str]) -> str:
     """One row for each set of Figure 3: medians and quartiles of each model."""
-    lines = _head(["shift", "value", *names.values()])
+    lines = head(["shift", "value", *names.values()])
     for (ood, param), family in far.groupby(["ood", "param"], sort=False):
         label = param if param == ood else f"{param} of the {ood}"
         for at, rows in family.groupby("at"):
             cells = []
             for model in names:
                 low, middle, high = rows[rows.model == model].value.quantile([0.25, 0.5, 0.75])
-                cells.append(f"{_number(middle)} ({_number(low)} to {_number(high)})")
+                cells.append(f"{number(middle)} ({number(low)} to {number(high)})")
             value = f"{at:g}" + (" (ID)" if rows.id.any() else "")
-            lines.append(_line([label, value, *cells]))
+            lines.append(line([label, value, *cells]))
     return "\n".join(lines)
 
 
@@ -82,7 +81,7 @@ def first_at_the_prior(radii: np.ndarray, confidence: np.ndarray, prior: float =
 def _ours(rows: pd.DataFrame, variants: list[str], measure: str, n: int) -> list[str]:
     on, metric = MEASURES[measure]
     chosen = rows[(rows["on"] == on) & (rows.metric == metric) & (rows.n_train == n)]
-    return [_number(chosen[chosen.variant == variant].value.median()) for variant in variants]
+    return [number(chosen[chosen.variant == variant].value.median()) for variant in variants]
 
 
 def _radii(rows: pd.DataFrame, variants: list[str]) -> list[str]:
@@ -91,25 +90,10 @@ def _radii(rows: pd.DataFrame, variants: list[str]) -> list[str]:
     for variant in variants:
         curve = chosen[chosen.variant == variant].groupby("at").value.median()
         first = first_at_the_prior(curve.index.to_numpy(dtype=float), curve.to_numpy()) if len(curve) else np.nan
-        cells.append("never" if np.isinf(first) else _number(first, 1))
+        cells.append("never" if np.isinf(first) else number(first, 1))
     return cells
 
 
 def _published(rows: pd.DataFrame, measure: str, n: int, digits: int = 3) -> str:
     found = rows[(rows.metric == measure) & (rows.n_train == n)].value
-    return _number(float(found.iloc[0]), digits) if len(found) else "–"
-
-
-def _number(value: float, digits: int = 3) -> str:
-    if np.isnan(value):
-        return "–"
-    text = f"{value:.{digits}f}"
-    return text.removeprefix("0") if digits > 1 else text
-
-
-def _head(columns: list[str]) -> list[str]:
-    return [_line(columns), "|" + "---|" * len(columns)]
-
-
-def _line(cells: Iterable[str]) -> str:
-    return "| " + " | ".join(cells) + " |"
+    return number(float(found.iloc[0]), digits) if len(found) else "–"

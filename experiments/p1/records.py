@@ -39,6 +39,21 @@ def runs_of(experiment: str, folder: Path, free: Sequence[str] = ()) -> list[Rec
     return [record for record in found if _signature(record["config"], loose) in wanted]
 
 
+def runs_of_tables(experiment: str, folder: Path, free: Sequence[str] = ()) -> list[Record]:
+    """As :func:`runs_of`, of an experiment with many data sets and methods that change nothing of each other's config.
+
+    Each is composed once, which takes seconds where all pairs take minutes.
+    """
+    loose = tuple(tuple(key.split(".")) for key in (*swept_numbers(experiment), "seed", *free))
+    first = {key: _values(values)[0] for key, values in _swept(experiment).items()}
+    datasets, others = (
+        {_signature(_part(job.config.science(), part), loose) for job in plan([f"experiment={experiment}", *_words(first, without)]).jobs}
+        for without, part in (("dataset", True), ("method", False))
+    )
+    found = (json.loads(path.read_text()) for path in sorted(folder.glob("*/*/*/result.json")))
+    return [r for r in found if all(_signature(_part(r["config"], part), loose) in of for part, of in ((True, datasets), (False, others)))]
+
+
 def expected(experiment: str) -> int:
     """How many runs the experiment has."""
     return int(np.prod([len(_values(values)) for values in _swept(experiment).values()]))
@@ -57,13 +72,26 @@ def _swept(experiment: str) -> Mapping[str, str]:
 def _values(swept: str) -> list[str]:
     if str(swept).startswith("range("):
         return [str(value) for value in range(*map(int, swept[len("range(") : -1].split(",")))]
-    return str(swept).split(",")
+    return [value.strip() for value in str(swept).split(",")]
 
 
 def _one_of_each(experiment: str) -> Iterable[Any]:
     """The experiment's jobs at the first value of each swept number: composing all 2,400 takes minutes."""
     first = [f"{key}={_values(_swept(experiment)[key])[0]}" for key in swept_numbers(experiment)]
     return plan([f"experiment={experiment}", *first]).jobs
+
+
+def _words(values: Mapping[str, str], without: str) -> list[str]:
+    """What a command line would say to have these values but that of one key, which stays swept.
+
+    Each is a sweep of one value, so that it is set after the data set is chosen, of which the key may be.
+    """
+    return [f"{key}=choice({value})" for key, value in values.items() if key != without]
+
+
+def _part(science: Mapping[str, Any], is_dataset: bool) -> Mapping[str, Any]:
+    """The data set's node of a config, or all the others."""
+    return {key: value for key, value in science.items() if (key == "dataset") == is_dataset}
 
 
 def _signature(science: Mapping[str, Any], loose: tuple[Key, ...]) -> str:
