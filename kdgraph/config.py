@@ -165,6 +165,8 @@ class _Composer:
                 choices[key] = [f"{key}={override.get_value_element_as_str()}"]
             elif override.is_discrete_sweep():
                 choices[key] = [f"{key}={value}" for value in override.sweep_string_iterator()]
+                if not choices[key]:
+                    raise ConfigError(f"'{override.input_line}' matches nothing; 'kdg list {key}' shows what there is")
             else:
                 raise ConfigError(f"'{override.input_line}' has no end; a sweep needs range(), glob() or values with commas")
         varying = [key for key, values in choices.items() if len(values) > 1]

@@ -202,3 +202,24 @@ def test_a_component_that_cannot_be_built_is_told_in_one_line(node, message, mon
 def test_plain_values_are_checked(default):
     with pytest.raises(ParameterError, match=r"seed must be in \[0, inf\), got -1"):
         replace(default, seed=-1)
+
+
+def test_a_pattern_that_matches_nothing_is_no_sweep_of_no_runs():
+    with pytest.raises(ConfigError, match=r"^'dataset=glob\(spyral\*\)' matches nothing; 'kdg list dataset' shows what there is$"):
+        plan(["dataset=glob(spyral*)"], multirun=True)
+
+
+def test_a_value_of_one_swept_data_set_alone_is_none_of_the_first(default):
+    """``rare`` is a key of tables; the default data set, a simulation, has no such key."""
+    jobs = plan(["dataset=wine,iris", "dataset.rare=drop", "seed=range(0,2)"], multirun=True).jobs
+    assert [(job.config.dataset["name"], job.config.dataset["rare"], job.config.seed) for job in jobs] == [
+        (name, "drop", seed) for name in ("wine", "iris") for seed in range(2)
+    ]
+
+
+def test_points_of_a_sweep_that_share_their_options_are_as_if_composed_alone():
+    overrides = ["dataset=wine,digits", "method=kdf,isotonic", "parent.n_estimators=5,7", "seed=range(0,2)"]
+    for job in plan(overrides, multirun=True).jobs:
+        alone = [f"dataset={job.config.dataset['name']}", f"method={job.swept['method']}"]
+        alone += [f"parent.n_estimators={job.config.parent['n_estimators']}", f"seed={job.config.seed}"]
+        assert job.config == plan(alone).jobs[0].config
