@@ -23,15 +23,26 @@ INJECTED = frozenset({"estimator", "random_state", "n_jobs", "verbose", "report"
 def build(node: Node, **injected: Any) -> Any:
     """Instantiate the component that ``node`` describes; ``_target_: null`` gives None.
 
-    A parameter that is a node itself is built first. ``injected`` values reach only a class that has a parameter of that name; keys that
-    are no parameters of the class (``name``, the row counts of a data set) stay out.
+    A parameter that is a node itself, or a mapping of nodes, is built first. ``injected`` values reach only a class that has a parameter
+    of that name; keys that are no parameters of the class (``name``, the row counts of a data set) stay out.
     """
     target = target_of(node)
     if target is None:
         return None
     known = parameters_of(target)
-    given = {key: build(value) if is_node(value) else value for key, value in node.items() if key in known}
+    given = {key: _built(value, injected) for key, value in node.items() if key in known}
     return target(**given, **{key: value for key, value in injected.items() if key in known})
+
+
+def _built(value: Any, injected: Mapping[str, Any]) -> Any:
+    if is_node(value):
+        return build(value, **injected)
+    return {name: build(inner, **injected) for name, inner in value.items()} if is_node_by_name(value) else value
+
+
+def is_node_by_name(value: Any) -> bool:
+    """Whether a value of a config is a mapping of names to components."""
+    return isinstance(value, Mapping) and bool(value) and all(is_node(inner) for inner in value.values())
 
 
 def is_node(value: Any) -> bool:
@@ -80,6 +91,9 @@ def check_component(path: str, node: Any, more: Mapping[str, Any] | None = None)
         if node[key] is None and not allows_null(annotations.get(key, Any)):
             raise ConfigError(f"{path}.{key} is missing, and no run can do without it; add {path}.{key}=…")
     check_options(path, {k: v for k, v in node.items() if k not in ("name", "_target_")}, annotations, settable | set(more or {}))
+    for key, value in node.items():
+        for name, inner in value.items() if is_node_by_name(value) else ():
+            check_component(f"{path}.{key}.{name}", {"name": name, **inner})
     if target and hasattr(target, "_parameter_constraints"):
         _check_as_scikit_learn_does(path, build(node))
 

@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kdgraph import DensityGate, KernelDensityForest, KernelDensityNetwork
-from kdgraph.calibration import BestMap, Refit, ScoreMap, Uncalibrated
+from kdgraph.calibration import BestCalibrator, Refit, ScoreMap, Uncalibrated
 from kdgraph.parents.networks import MultilayerPerceptron
 
 EXPECTED_FAILURES = {
@@ -46,7 +46,7 @@ ESTIMATORS = [
     ScoreMap(forest(), method="sigmoid", random_state=0),
     ScoreMap(forest(), method="temperature", random_state=0),
     ScoreMap(network(), method="temperature", random_state=0),
-    BestMap(forest(), random_state=0),
+    BestCalibrator(forest(), random_state=0),
 ]
 
 
@@ -54,7 +54,7 @@ ESTIMATORS = [
     ESTIMATORS,
     expected_failed_checks=lambda e: PAPER if isinstance(e, KernelDensityForest) and e.variant == "paper" else EXPECTED_FAILURES,
 )
-@pytest.mark.filterwarnings("ignore:a class has a single calibration row")  # in a check of very few rows
+@pytest.mark.filterwarnings("ignore:a class has fewer than two calibration rows")  # in a check of very few rows
 def test_scikit_learns_checks(estimator, check):
     check(estimator)
 

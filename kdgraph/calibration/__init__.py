@@ -1,6 +1,6 @@
 """Maps from a parent's scores to probabilities."""
 
 from kdgraph.calibration.baselines import Refit, ScoreMap, Uncalibrated
-from kdgraph.calibration.selection import BestMap
+from kdgraph.calibration.selection import BestCalibrator
 
-__all__ = ["BestMap", "Refit", "ScoreMap", "Uncalibrated"]
+__all__ = ["BestCalibrator", "Refit", "ScoreMap", "Uncalibrated"]

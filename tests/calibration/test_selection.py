@@ -11,8 +11,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.model_selection import StratifiedKFold
 
-from kdgraph.calibration import BestMap, ScoreMap
-from kdgraph.errors import ParameterError
+from kdgraph.calibration import BestCalibrator, ScoreMap
+from kdgraph.components import build, check_component
+from kdgraph.config import compose
+from kdgraph.errors import ConfigError, ParameterError
 
 NAMES = ("none", "temperature", "sigmoid", "isotonic")
 
@@ -41,7 +43,7 @@ def naive_nll(parent, name, X, y, seed) -> float:
 
 def test_the_map_with_the_least_cross_validated_nll_is_used(parent, rows):
     X, y, X_calibration, y_calibration, X_test = rows
-    best = BestMap(parent, random_state=3).fit(X, y, X_calibration=X_calibration, y_calibration=y_calibration)
+    best = BestCalibrator(parent, random_state=3).fit(X, y, X_calibration=X_calibration, y_calibration=y_calibration)
     expected = {name: naive_nll(parent, name, X_calibration, y_calibration, 3) for name in NAMES}
     assert best.nll_ == pytest.approx(expected, rel=1e-12)
     assert best.chosen_ == min(expected, key=expected.get) != "isotonic"
@@ -64,37 +66,46 @@ def test_a_parent_that_is_calibrated_already_is_left_alone():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(2000, 2))
     y = (rng.random(2000) < 1 / (1 + np.exp(-2 * X[:, 0]))).astype(int)
-    best = BestMap(LogisticRegression(), random_state=0).fit(X, y)
+    best = BestCalibrator(LogisticRegression(), random_state=0).fit(X, y)
     assert best.chosen_ in ("none", "temperature")
     np.testing.assert_allclose(best.predict_proba(X), best.estimator_.predict_proba(X), atol=0.05)  # a temperature near 1
 
 
-def test_only_candidates_are_tried(parent, rows):
+def test_only_candidates_are_tried_beside_the_parent(parent, rows):
     X, y, X_calibration, y_calibration, _ = rows
-    best = BestMap(parent, candidates=["isotonic"]).fit(X, y, X_calibration=X_calibration, y_calibration=y_calibration)
-    assert list(best.nll_) == ["isotonic"] and best.chosen_ == "isotonic"
+    candidates = {"steps": ScoreMap(None, method="isotonic")}
+    best = BestCalibrator(parent, candidates=candidates).fit(X, y, X_calibration=X_calibration, y_calibration=y_calibration)
+    assert list(best.nll_) == ["none", "steps"]
+    assert candidates["steps"].estimator is None  # what is given is cloned
+
+
+def test_a_kernel_density_forest_may_be_among_them(parent, rows):
+    X, y, X_calibration, y_calibration, _ = rows
+    node = compose(["method=best"]).calibrator
+    best = build(node, estimator=parent, random_state=0, n_jobs=1)
+    best.fit(X, y, X_calibration=X_calibration, y_calibration=y_calibration)
+    assert list(best.nll_) == ["none", *node["candidates"]] and "kdf" in best.nll_
+    assert best.candidates["kdf"].n_jobs == 1
+
+
+def test_an_option_of_a_candidate_is_checked_before_anything_runs():
+    node = compose(["method=best"]).calibrator
+    wrong = {**node, "candidates": {"map": {"_target_": "kdgraph.calibration.ScoreMap", "methd": "isotonic"}}}
+    with pytest.raises(
+        ConfigError, match=r"^unknown key 'calibrator\.candidates\.map\.methd'; did you mean 'calibrator\.candidates\.map\.method'\?$"
+    ):
+        check_component("calibrator", wrong)
 
 
 def test_with_a_single_row_of_a_class_nothing_can_be_judged(parent, rows):
     X, y, X_calibration, y_calibration, _ = rows
     kept = np.concatenate([np.flatnonzero(y_calibration != 2), np.flatnonzero(y_calibration == 2)[:1]])
-    with pytest.warns(UserWarning, match=r"^a class has a single calibration row: no map can be judged, none is used$"):
-        best = BestMap(parent).fit(X, y, X_calibration=X_calibration[kept], y_calibration=y_calibration[kept])
+    said = r"^a class has fewer than two calibration rows: nothing can be judged, the parent stays as it is$"
+    with pytest.warns(UserWarning, match=said):
+        best = BestCalibrator(parent).fit(X, y, X_calibration=X_calibration[kept], y_calibration=y_calibration[kept])
     assert best.chosen_ == "none" and best.describe()["calibration_nll"] is None
 
 
-@pytest.mark.parametrize(
-    ("parameters", "error", "message"),
-    [
-        (
-            {"candidates": ["beta"]},
-            ParameterError,
-            "candidates must be a list of which each is one of none or one of isotonic, sigmoid, temperature, got ['beta']",
-        ),
-        ({"candidates": []}, ValueError, "candidates must name at least one map, got none"),
-        ({"folds": 1}, ParameterError, "folds must be in [2, inf), got 1"),
-    ],
-)
-def test_what_cannot_be_chosen_from(parent, rows, parameters, error, message):
-    with pytest.raises(error, match=f"^{re.escape(message)}$"):
-        BestMap(parent, **parameters).fit(*rows[:2])
+def test_folds_are_checked(parent, rows):
+    with pytest.raises(ParameterError, match=f"^{re.escape('folds must be in [2, inf), got 1')}$"):
+        BestCalibrator(parent, folds=1).fit(*rows[:2])
