@@ -21,11 +21,11 @@ METHODS = {
     "isotonic": "isotonic",
     "sigmoid": "sigmoid",
     "temperature": "temperature",
-    "best": "best map",
+    "best": "best",
     "gated_isotonic": "gated isotonic",
     "gated_sigmoid": "gated sigmoid",
     "gated_temperature": "gated temperature",
-    "gated_best": "gated best map",
+    "gated_best": "gated best",
     "gate_on_best": "gate on the best calibrator",
 }
 """Calibrator of a run, with its gate → what people read, in the order of tables."""
