@@ -28,3 +28,12 @@ def test_a_part_has_the_size_that_is_asked_for_where_there_are_enough_rows():
     parts = grouped_parts("toy", np.arange(200) % 2, groups, [60, 42, 98], np.random.default_rng(0))
     assert [len(part) for part in parts] == [60, 42, 96]  # 60 and 44 rows are whole groups: 96 are left
     assert abs(np.bincount(np.arange(200)[parts[0]] % 2) - 30).max() <= 1
+
+
+def test_classes_of_a_few_large_groups_are_in_every_part():
+    """Of 40 groups 8 are of the second class: one random order leaves a part without it in a sixth of all draws."""
+    groups = np.repeat(np.arange(40), 10)
+    y = (groups < 8).astype(int)
+    for seed in range(30):
+        parts = grouped_parts("toy", y, groups, [120, 84, 196], np.random.default_rng(seed))
+        assert all(0.1 <= y[part].mean() <= 0.3 for part in parts)
