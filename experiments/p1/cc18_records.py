@@ -158,7 +158,8 @@ def parents_of(numbers: pd.DataFrame) -> list[str]:
 
 def method_of(record: Record) -> str:
     """The calibrator's name, with ``gated_`` before it if there is a gate."""
-    return record["calibrator"] if record["gate"] == "none" else f"gated_{record['calibrator']}"
+    calibrator = record["calibrator"].removesuffix("_on_network")  # a parent's candidates are its own; the choice among them is one method
+    return calibrator if record["gate"] == "none" else f"gated_{calibrator}"
 
 
 def _complete(mine: pd.DataFrame, methods: Sequence[str]) -> tuple[pd.DataFrame, dict[str, str]]:
