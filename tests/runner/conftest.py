@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -92,7 +93,12 @@ class Parts:
     def start(self, *more: str, slow: str = "") -> subprocess.Popen[str]:
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(self.folder), str(Path(__file__).parents[2])]), "SLOW": slow}
         command = [sys.executable, "-m", "kdgraph", "run", *self.arguments, *more]
-        return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        # Ctrl-C works as in a terminal, also where these tests run in the background of a shell, which has its children ignore it.
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        finally:
+            signal.signal(signal.SIGINT, before)
 
     def files(self, pattern: str) -> list[Path]:
         return sorted((self.folder / "outputs").rglob(pattern))

@@ -31,8 +31,8 @@ class SklearnTable:
 
     @property
     def name(self) -> str:
-        """The loader's name."""
-        return self.loader
+        """The loader's name; of diabetes a longer one, since a table of OpenML with classes is called so."""
+        return "diabetes_progression" if self.loader == "diabetes" else self.loader
 
     def load(self) -> Dataset:
         """The whole table."""
