@@ -19,8 +19,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 CONSTRAINTS = ROOT / "constraints.txt"
-SOURCE_ONLY = "antlr4-python3-runtime"
-"""Published without a wheel. pip resolves for another Python from wheels alone, so one is built first; it is pure Python."""
+SOURCE_ONLY = ("antlr4-python3-runtime", "liac-arff")
+"""Published without a wheel. pip resolves for another Python from wheels alone, so one is built of each first; they are pure Python."""
 
 CUDA = re.compile(r"(nvidia|cuda)-.+|triton")
 """What torch's CUDA build needs, which is the one that a package index may have for a Python where it has none for the CPU alone. torch
@@ -34,7 +34,7 @@ def main() -> int:
     pins = dict(line.split("==") for line in CONSTRAINTS.read_text().splitlines() if "==" in line)
     failed = False
     with tempfile.TemporaryDirectory() as wheels:
-        pip("wheel", "--no-deps", "--wheel-dir", wheels, f"{SOURCE_ONLY}=={pins[SOURCE_ONLY]}")
+        pip("wheel", "--no-deps", "--wheel-dir", wheels, *(f"{name}=={pins[name]}" for name in SOURCE_ONLY))
         for version in pythons(project["classifiers"]):
             problem, count = resolve(version, wanted, wheels, {normal(name) for name in pins})
             failed |= bool(problem)
@@ -55,7 +55,8 @@ def resolve(version: str, wanted: list[str], wheels: str, pinned: set[str]) -> t
             *("--target", wheels, "--find-links", wheels, "--constraint", str(CONSTRAINTS), *wanted),
         )
     except subprocess.CalledProcessError as error:
-        return error.stderr.strip().splitlines()[0], 0
+        said = error.stderr.strip().splitlines()
+        return next((line for line in said if line.startswith("ERROR")), said[0]), 0
     names = {normal(item["metadata"]["name"]) for item in json.loads(found)["install"]}
     loose = sorted(name for name in names - pinned if not CUDA.fullmatch(name))
     return (f"not pinned: {', '.join(loose)}" if loose else None), len(names)
