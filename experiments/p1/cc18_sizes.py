@@ -11,6 +11,10 @@ from cc18_statistics import median
 
 from kdgraph.metrics import relative_improvement
 
+FEWEST = 90
+"""Rows of a sample that counts. Of 100 rows of a table with many classes most belong to classes too rare to be calibrated, and are left
+out: what remains is another problem, with fewer rows and classes."""
+
 
 @dataclass(frozen=True)
 class BySize:
@@ -42,6 +46,7 @@ def improvement_by_size(numbers: pd.DataFrame, metric: str, threshold: float) ->
     metric : "error", "ece".
     threshold : as of :func:`kdgraph.metrics.relative_improvement`.
     """
+    numbers = numbers[numbers.learn >= FEWEST]
     means = numbers[numbers.metric == metric].groupby(["dataset", "learn", "method"]).value.mean().unstack("method")
     if "parent" not in means:
         return BySize(np.array([]), {}, 0)
