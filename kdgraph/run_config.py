@@ -107,21 +107,26 @@ class RunConfig:
 def run_id(science: Mapping[str, Any]) -> str:
     """8 hex digits: a hash of the science part of a resolved config, of the files that it names, and of the record's schema."""
     part = {name: science[name] for name in SCIENCE}
-    text = json.dumps({**part, "schema": RECORD_SCHEMA, **file_digests(part["dataset"])}, sort_keys=True, default=str)
+    text = json.dumps({**part, "schema": RECORD_SCHEMA, **file_digests(part)}, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
-def file_digests(node: Mapping[str, Any]) -> dict[str, str]:
-    """Digest of each file that a data set is read from (``path``, ``indices``): other content is another run. A missing file has none."""
-    paths = {key: Path(str(node[key])) for key in ("path", "indices") if node.get(key)}
+def file_digests(science: Mapping[str, Any]) -> dict[str, str]:
+    """Digest of each file that rows are read from (``path``, ``indices``), of the data set and of the one out of distribution.
+
+    Other content is another run. A file that is not there has none.
+    """
+    nodes = {"": science["dataset"] or {}, "ood.": (science["ood"] or {}).get("source") or {}}
+    paths = {prefix + key: Path(str(node[key])) for prefix, node in nodes.items() for key in ("path", "indices") if node.get(key)}
     return {key: _digest(path, path.stat().st_mtime_ns) for key, path in paths.items() if path.is_file()}
 
 
 @lru_cache(maxsize=256)
 def _digest(path: Path, modified: int) -> str:
     """SHA-256 of a file; a sweep asks once for each version of it."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    from kdgraph.data.tables.paths import sha256_of  # here, not above: a run that is done needs no table
+
+    return sha256_of(path)
 
 
 def method_label(nodes: Mapping[str, Any], preset: str | None, preset_nodes: Mapping[str, Any]) -> str:

@@ -55,9 +55,17 @@ def test_the_science_changes_the_run_id(default, override):
     assert compose([override]).run_id != default.run_id
 
 
-def test_another_content_of_the_file_is_another_run(tmp_path):
+TABLE = "{{name: other, _target_: kdgraph.data.tables.TableFile, path: {file}, target: label}}"
+
+
+@pytest.mark.parametrize(
+    "reads",
+    [["dataset=table", "dataset.path={file}", "dataset.target=label"], ["ood=dataset", "ood.name=iris", "ood.source=" + TABLE]],
+    ids=["dataset", "ood"],
+)
+def test_another_content_of_the_file_is_another_run(tmp_path, reads):
     file = tmp_path / "my.csv"
-    overrides = ["dataset=table", f"dataset.path={file}", "dataset.target=label"]
+    overrides = [word.format(file=file) for word in reads]
     found = []
     for content in ("x,label\n1,a\n2,b\n", "x,label\n1,a\n3,b\n", "x,label\n1,a\n2,b\n"):
         file.write_text(content)

@@ -6,7 +6,7 @@ import io
 from pathlib import Path
 from typing import Any
 
-from kdgraph.run_config import FigureOptions, RunConfig
+from kdgraph.run_config import FigureOptions, RunConfig, file_digests
 from kdgraph.runner.files import write_atomically
 from kdgraph.runner.rundir import RunDir
 from kdgraph.runner.store import Store, make, stage_key
@@ -93,7 +93,7 @@ def stage_keys(config: RunConfig, splits: Any) -> dict[str, str]:
     train, rest = splits.train.fingerprint, splits.calibration.fingerprint
     parent = {"parent": config.parent, "preprocess": config.preprocess, "has_missing": splits.has_missing}
     after = parent | {"calibrator": config.calibrator, "gate": config.gate}
-    all_of_it = after | {"dataset": config.dataset, "ood": config.ood, "metrics": config.metrics}
+    all_of_it = after | {"dataset": config.dataset, "ood": config.ood, "metrics": config.metrics, "files": file_digests(config.science())}
     return {
         "fit": stage_key("fit", train, parent, config.seed),
         "calibrate": stage_key("calibrate", train + rest, after, config.seed),
