@@ -14,8 +14,8 @@ import sys
 
 from kdgraph.config import conf_dir
 from kdgraph.data.openml.client import asking
-from kdgraph.data_verbs import openml_ids
 from kdgraph.errors import KdgError
+from kdgraph.verbs.data import openml_ids
 
 SUITE = 99
 

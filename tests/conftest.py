@@ -14,6 +14,8 @@ from tests.data.openml.server import Server, serve
 
 os.environ["XDG_CONFIG_HOME"] = tempfile.mkdtemp(prefix="kdgraph-tests-")  # before openml is imported, which makes a folder there
 
+import openml  # noqa: E402 - and before a test captures stderr: what it logs when it is imported would be taken for the command's
+
 
 @pytest.fixture(scope="session")
 def _server() -> Iterator[Server]:
@@ -26,8 +28,6 @@ def openml_cache(tmp_path_factory, monkeypatch) -> Iterator[Path]:
     """An empty cache folder, for which openml is set to openml.org; nothing of it is left afterwards."""
     root = tmp_path_factory.mktemp("openml")
     monkeypatch.setenv("OPENML_CACHE_DIR", str(root))
-    import openml
-
     from kdgraph.data.openml.client import Network
 
     monkeypatch.setattr(openml.config, "_root_cache_directory", root)
@@ -39,8 +39,6 @@ def openml_cache(tmp_path_factory, monkeypatch) -> Iterator[Path]:
 @pytest.fixture
 def openml_server(_server, openml_cache, monkeypatch) -> Server:
     """The server on loopback, which openml is set to; nothing is served yet, and failures wait for no one."""
-    import openml
-
     for kept in (_server.files, _server.failures, _server.log):
         kept.clear()
     monkeypatch.setattr(openml.config, "server", _server.api)

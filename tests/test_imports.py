@@ -24,14 +24,14 @@ ROOMS = [
     {"run_config"},
     {"config"},
     {"runner"},
-    {"report", "completion"},
-    {"data_verbs"},
+    {"report"},
+    {"verbs"},
     {"cli"},
     {"__main__"},
 ]
 """From the ground up: a module may import its own room and those below it."""
 LIBRARY = {"errors", "parameters", "metrics", "data", "parents", "geometry", "density", "calibration", "figures"}
-HYDRA = {"config", "cli", "runner"}
+HYDRA = {"config", "verbs", "runner"}
 TORCH = ["kdgraph.parents.networks", *(f"kdgraph.geometry.{name}" for name in ("activations", "device_index", "listener"))]
 TRANSFORMERS = "kdgraph.parents.networks.image_models"
 

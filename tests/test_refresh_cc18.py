@@ -9,7 +9,7 @@ from types import ModuleType
 import pytest
 
 from kdgraph.config import conf_dir, plan
-from kdgraph.data_verbs import openml_ids
+from kdgraph.verbs.data import openml_ids
 from tests.data.openml.server import XML
 
 ROOT = Path(__file__).parents[1]

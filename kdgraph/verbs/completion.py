@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-VERBS = ("run", "list", "show", "data", "completion")
+from kdgraph.errors import UsageError
+from kdgraph.verbs import VERBS
 
 _BASH = """\
 _kdg() {
@@ -46,3 +47,11 @@ SCRIPTS = {
     "fish": _FISH.replace("{verbs}", " ".join(VERBS)),
 }
 """Shell → script to evaluate in it."""
+
+
+def main(arguments: list[str]) -> int:
+    """Print the script of a shell."""
+    if len(arguments) != 1 or arguments[0] not in SCRIPTS:
+        raise UsageError(f"completion takes one of {', '.join(SCRIPTS)}, got {' '.join(arguments) or 'nothing'}")
+    print(SCRIPTS[arguments[0]], end="")
+    return 0

@@ -11,7 +11,7 @@ import yaml
 from kdgraph.cli import main
 from kdgraph.config import compose, conf_dir
 from kdgraph.data.openml.cache import cache_folder
-from kdgraph.data_verbs import openml_ids
+from kdgraph.verbs.data import openml_ids
 from tests.data.openml.server import bake, frame, numbers
 
 LATER = "try again later, or point OPENML_CACHE_DIR at a folder that has it"

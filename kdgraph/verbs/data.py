@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from kdgraph.errors import DataError, NotAtHand, UsageError, did_you_mean
+from kdgraph.verbs.hydra_arguments import config_folders, hydra_arguments
 
 VERBS = ("list", "get", "check")
 Tell = Callable[[str], None]
@@ -26,20 +27,20 @@ class Wanted:
     fetch: Callable[[Tell], Any]
 
 
-def run_verb(verb: str, words: Sequence[str], config_dir: str | None, folders: Sequence[Path]) -> int:
+def main(arguments: list[str]) -> int:
     """Do what ``kdg data VERB WORDS`` asks for and return the exit code.
 
-    Parameters
-    ----------
-    verb : one of :data:`VERBS`.
-    words : names of data sets and of groups of them, patterns such as ``cc18/mfeat_*``, numbers of OpenML; for ``get`` also overrides.
-    config_dir : the user's own config groups, or None.
-    folders : of configurations, ours and the user's.
+    ``WORDS`` are names of data sets and of groups of them, patterns such as ``cc18/mfeat_*``, numbers of OpenML; for ``get`` also
+    overrides.
     """
-    ids = openml_ids(folders)
+    verb, *rest = arguments or [""]
+    if verb not in VERBS:
+        raise UsageError(f"data takes one of {', '.join(VERBS)}, got {verb or 'nothing'}")
+    args = hydra_arguments(rest)
+    ids = openml_ids(config_folders(args.config_dir))
     if verb == "get":
-        return _get(words, ids, config_dir)
-    return _list(words, ids) if verb == "list" else _check(words, ids)
+        return _get(args.overrides, ids, args.config_dir)
+    return _list(args.overrides, ids) if verb == "list" else _check(args.overrides, ids)
 
 
 def openml_ids(folders: Sequence[Path]) -> dict[str, int]:
