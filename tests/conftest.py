@@ -14,7 +14,7 @@ from tests.data.openml.server import Server, serve
 
 os.environ["XDG_CONFIG_HOME"] = tempfile.mkdtemp(prefix="kdgraph-tests-")  # before openml is imported, which makes a folder there
 
-import openml  # noqa: E402 - and before a test captures stderr: what it logs when it is imported would be taken for the command's
+import openml  # before a test captures stderr: what it logs when it is imported would be taken for the command's
 
 
 @pytest.fixture(scope="session")
