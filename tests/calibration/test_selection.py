@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 import pytest
+from scipy.stats import ttest_rel
 from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
@@ -30,15 +31,23 @@ def parent(rows):
     return FrozenEstimator(RandomForestClassifier(40, random_state=0).fit(*rows[:2]))
 
 
-def naive_nll(parent, name, X, y, seed) -> float:
-    """Cross-validated by hand, with the public estimator."""
+def naive_losses(parent, name, X, y, seed) -> np.ndarray:
+    """Cross-validated by hand, with the public estimator; by row."""
     proba = np.empty((len(y), 3))
     for learnt, judged in StratifiedKFold(5, shuffle=True, random_state=np.random.RandomState(seed)).split(X, y):
         fitted = parent
         if name != "none":
             fitted = ScoreMap(parent, method=name).fit(X[learnt], y[learnt], X_calibration=X[learnt], y_calibration=y[learnt])
         proba[judged] = fitted.predict_proba(X[judged])
-    return -np.log(np.maximum(proba[np.arange(len(y)), y], 1e-6)).mean()
+    return -np.log(np.maximum(proba[np.arange(len(y)), y], 1e-6))
+
+
+def naive_nll(*given) -> float:
+    return naive_losses(*given).mean()
+
+
+def paired_evidence(parent, default, best, *given) -> float:
+    return -ttest_rel(naive_losses(parent, best, *given), naive_losses(parent, default, *given)).statistic
 
 
 def test_the_map_with_the_least_cross_validated_nll_is_used(parent, rows):
@@ -95,6 +104,36 @@ def test_an_option_of_a_candidate_is_checked_before_anything_runs():
         ConfigError, match=r"^unknown key 'calibrator\.candidates\.map\.methd'; did you mean 'calibrator\.candidates\.map\.method'\?$"
     ):
         check_component("calibrator", wrong)
+
+
+@pytest.mark.parametrize(("margin", "holds"), [(0.0, False), (1.0, False), (50.0, True)])
+def test_a_default_holds_unless_another_is_clearly_better(parent, rows, margin, holds):
+    X, y, X_calibration, y_calibration, X_test = rows
+    given = {"X_calibration": X_calibration, "y_calibration": y_calibration}
+    free = BestCalibrator(parent, random_state=3).fit(X, y, **given)
+    best = BestCalibrator(parent, default="none", margin=margin, random_state=3).fit(X, y, **given)
+    assert free.chosen_ != "none" and best.chosen_ == ("none" if holds else free.chosen_)
+    assert best.nll_ == free.nll_
+    by_hand = paired_evidence(parent, "none", free.chosen_, X_calibration, y_calibration, 3)
+    assert best.evidence_ == pytest.approx(by_hand, rel=1e-9) and by_hand > 1  # so that the margins above tell the cases apart
+    assert best.describe()["evidence"] == best.evidence_ and free.evidence_ is None
+    same = BestCalibrator(parent, default=free.chosen_, margin=margin, random_state=3).fit(X, y, **given)
+    assert (same.chosen_, same.evidence_) == (free.chosen_, 0.0)
+    assert np.array_equal(same.predict_proba(X_test), free.predict_proba(X_test))
+
+
+def test_a_default_must_be_a_candidate(parent, rows):
+    said = "default must be one of the candidates (none, temperature, sigmoid, isotonic), got 'kdf'"
+    with pytest.raises(ParameterError, match=f"^{re.escape(said)}$"):
+        BestCalibrator(parent, default="kdf").fit(*rows[:2])
+
+
+def test_where_nothing_can_be_judged_the_default_is_used(parent, rows):
+    X, y, X_calibration, y_calibration, _ = rows
+    kept = np.concatenate([np.flatnonzero(y_calibration != 2), np.flatnonzero(y_calibration == 2)[:1]])
+    with pytest.warns(UserWarning, match="nothing can be judged, sigmoid is used$"):
+        best = BestCalibrator(parent, default="sigmoid").fit(X, y, X_calibration=X_calibration[kept], y_calibration=y_calibration[kept])
+    assert best.chosen_ == "sigmoid" and best.evidence_ is None
 
 
 def test_with_a_single_row_of_a_class_nothing_can_be_judged(parent, rows):
