@@ -20,7 +20,7 @@ RECORD_SCHEMA = 3
 
 COMPONENTS = ("dataset", "ood", "preprocess", "parent", "calibrator", "gate")
 SCIENCE = (*COMPONENTS, "metrics", "figures", "seed")
-PLAIN = {"seed": Annotated[int, Range(0)], "n_jobs": int, "force": bool, "out": str}
+PLAIN = {"seed": Annotated[int, Range(0)], "n_jobs": int, "force": bool, "fail_fast": bool, "out": str}
 
 
 FigureName = Literal[
@@ -61,6 +61,7 @@ class RunConfig:
         ``<parent>-<calibrator>[-<gate>]``.
     n_jobs : cores for the kernels; never changes a number.
     force : run again what is done.
+    fail_fast : of a sweep, start no run once one has failed.
     out : where runs and the store are.
     """
 
@@ -75,6 +76,7 @@ class RunConfig:
     seed: int = 0
     n_jobs: int = -1
     force: bool = False
+    fail_fast: bool = False
     out: str = "outputs"
     method: str = ""
 
@@ -112,18 +114,24 @@ def run_id(science: Mapping[str, Any]) -> str:
 
 
 def file_digests(science: Mapping[str, Any]) -> dict[str, str]:
-    """Digest of each file that rows are read from (``path``, ``indices``), of the data set and of the one out of distribution.
+    """Digest of each of :func:`named_files`: other content is another run. A file that is not there has none."""
+    digests = {key: digest_of(path) for key, path in named_files(science).items()}
+    return {key: digest for key, digest in digests.items() if digest is not None}
 
-    Other content is another run. A file that is not there has none.
-    """
+
+def named_files(science: Mapping[str, Any]) -> dict[str, Path]:
+    """The files that rows are read from (``path``, ``indices``), of the data set and of the one out of distribution."""
     nodes = {"": science["dataset"] or {}, "ood.": (science["ood"] or {}).get("source") or {}}
-    paths = {prefix + key: Path(str(node[key])) for prefix, node in nodes.items() for key in ("path", "indices") if node.get(key)}
-    return {key: _digest(path, path.stat().st_mtime_ns) for key, path in paths.items() if path.is_file()}
+    return {prefix + key: Path(str(node[key])) for prefix, node in nodes.items() for key in ("path", "indices") if node.get(key)}
+
+
+def digest_of(path: Path) -> str | None:
+    """SHA-256 of a file; None if it is not there. A sweep reads each version of it once."""
+    return _digest(path, path.stat().st_mtime_ns) if path.is_file() else None
 
 
 @lru_cache(maxsize=256)
 def _digest(path: Path, modified: int) -> str:
-    """SHA-256 of a file; a sweep asks once for each version of it."""
     from kdgraph.data.tables.paths import sha256_of  # here, not above: a run that is done needs no table
 
     return sha256_of(path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -154,15 +155,17 @@ def test_json_is_the_record_and_nothing_else(kdg, tmp_path):
 
 
 def test_a_sweep_ends_with_one_table(kdg):
-    code, out, err = kdg("run", "-m", *TINY, "dataset=spiral,circle", "method=none,isotonic", "seed=0,1")
-    assert (code, err) == (0, "")
+    code, out, err = kdg("run", "-m", *TINY, "dataset=spiral,circle", "method=none,isotonic", "seed=0,1", "hydra.launcher.n_jobs=2")
+    assert (code, err) == (0, "kdg: 8 runs, 2 at a time, one core each\n")
     spiral, circle = out.split("\n\n")[:2]
     assert spiral.splitlines()[0].startswith("spiral · 2 seeds (0, 1) · mean ± standard deviation · prior 0.5")
     assert [line.split()[0] for line in circle.splitlines()[2:]] == ["random_forest", "random_forest-isotonic"]
     assert spiral.count("±") > 4 and out.endswith("8 runs in outputs\n")
 
 
-def test_a_failure_keeps_the_traceback_and_lets_the_others_run(kdg, tmp_path, monkeypatch):
+@pytest.fixture
+def failing(tmp_path, monkeypatch):
+    """A calibrator that fails, in the folder ``mine``."""
     (tmp_path / "failing_parts.py").write_text(
         "from kdgraph.calibration import Uncalibrated\n"
         "class Failing(Uncalibrated):\n"
@@ -172,14 +175,30 @@ def test_a_failure_keeps_the_traceback_and_lets_the_others_run(kdg, tmp_path, mo
     (tmp_path / "mine" / "calibrator").mkdir(parents=True)
     (tmp_path / "mine" / "calibrator" / "failing.yaml").write_text("# Fails\nname: failing\n_target_: failing_parts.Failing\n")
     monkeypatch.syspath_prepend(tmp_path)
+
+
+def test_a_failure_keeps_the_traceback_and_lets_the_others_run(kdg, tmp_path, failing):
     code, out, err = kdg("run", "--config-dir", "mine", *TINY, "calibrator=failing")
     (trace,) = tmp_path.rglob("error.txt")
     where = trace.relative_to(tmp_path)
     assert (code, out, err) == (1, "", f"kdg: the run failed: RuntimeError: no luck (traceback in {where})\n")
     assert "raise RuntimeError" in trace.read_text()
-    code, out, err = kdg("run", "-m", "--config-dir", "mine", *TINY, "calibrator=failing,none")
+    code, out, err = kdg("run", "-m", "--config-dir", "mine", *TINY, "calibrator=failing,none", "hydra/launcher=basic")
     assert code == 1 and "1 runs in outputs" in out
-    assert err == f"kdg: 1 of 2 runs failed; they are tried again next time:\n  {where}   RuntimeError: no luck\n"
+    told, why, command = err.splitlines()
+    assert told == "kdg: 1 of 2 runs failed; the same command tries them again, and these run one alone:"
+    assert why == f"  RuntimeError: no luck   {where}"
+    before = trace.stat().st_mtime_ns
+    assert kdg(*shlex.split(command)[1:])[0] == 1 and trace.stat().st_mtime_ns > before
+
+
+def test_a_sweep_that_is_to_fail_fast_ends_with_its_first_failure(kdg, failing):
+    swept = ["-m", "--config-dir", "mine", *TINY, "calibrator=none,failing,isotonic", "fail_fast=true"]
+    code, out, err = kdg("run", *swept, "hydra/launcher=basic")
+    assert code == 1 and "1 runs in outputs" in out
+    first, _, _, last = err.splitlines()
+    assert first.startswith("kdg: 1 of 3 runs failed") and last == "kdg: 1 runs were not started (fail_fast=true)"
+    assert kdg("run", *swept[:-1], "hydra/launcher=basic")[1].endswith("2 runs in outputs, 1 of them done before\n")
 
 
 def test_list_shows_options_with_their_line(kdg):

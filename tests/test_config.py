@@ -138,7 +138,8 @@ def test_a_sweep_is_expanded_in_the_order_of_hydra():
     planned = plan(["dataset=wine,iris", "seed=range(0,2)", "n_jobs=1"], multirun=True)
     assert [(job.config.dataset["name"], job.config.seed) for job in planned.jobs] == [("wine", 0), ("wine", 1), ("iris", 0), ("iris", 1)]
     assert planned.jobs[1].swept == {"dataset": "wine", "seed": "1"}
-    assert planned.multirun and not planned.parallel
+    assert planned.multirun and planned.parallel
+    assert not plan(["seed=0,1", "hydra/launcher=basic"], multirun=True).parallel
 
 
 def test_a_run_in_a_sweep_has_the_same_directory_as_alone():

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from kdgraph.runner.tally import Tally
 from kdgraph.runner.watch import Watch
 
 if TYPE_CHECKING:
@@ -43,6 +45,10 @@ class Spinner(Watch):
         held_out = "" if done.validation_loss is None else f" · validation {done.validation_loss:.3f}"
         self._say(f"{self.title}  {done.stage} {bar} {done.epoch}/{done.of}", left, f"  loss {done.loss:.3f}", held_out)
 
+    def tally(self, tally: Tally) -> None:
+        """Show how far the sweep is."""
+        self._say(tally.line())
+
     def note(self, line: str) -> None:
         """Print it above the spinner, where it stays."""
         self.status.console.print(f"kdg: {line}", markup=False, highlight=False, soft_wrap=True)
@@ -61,11 +67,26 @@ class Spinner(Watch):
         self.status.update(line)
 
 
+class Log(Watch):
+    """A line on stderr once in a while, for a sweep whose output goes to a file."""
+
+    EVERY_SECONDS = 60.0
+
+    def __init__(self) -> None:
+        self.told = time.monotonic()
+
+    def tally(self, tally: Tally) -> None:
+        """Print it if a minute has passed."""
+        if time.monotonic() - self.told >= self.EVERY_SECONDS:
+            self.told = time.monotonic()
+            self.note(tally.line())
+
+
 @contextmanager
 def watching() -> Iterator[Watch]:
-    """A spinner on stderr if that is a terminal, else silence."""
+    """A spinner on stderr if that is a terminal, else a line in a minute of a sweep."""
     if not sys.stderr.isatty():
-        yield Watch()
+        yield Log()
         return
     from rich.console import Console
 

@@ -6,12 +6,21 @@ import json
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from kdgraph.runner.claim import claim
 from kdgraph.runner.files import sweep_leftovers, write_atomically
 from kdgraph.runner.watch import Watch
+
+
+@dataclass(frozen=True)
+class Ended:
+    """Versions of the record and of the last failure, None where there is none: what changes when a run ends once more."""
+
+    record: tuple[int, int] | None
+    failure: tuple[int, int] | None
 
 
 class RunDir:
@@ -24,8 +33,13 @@ class RunDir:
         """The record of the finished run, or None if it is not done."""
         try:
             return json.loads((self.path / "result.json").read_text())
-        except (FileNotFoundError, json.JSONDecodeError):  # a power cut may leave an empty file: not done
+        except (FileNotFoundError, NotADirectoryError, json.JSONDecodeError):  # a power cut may leave an empty file: not done
             return None
+
+    @property
+    def ended(self) -> Ended:
+        """Which record and which failure are there now."""
+        return Ended(*(_version(self.path / name) for name in ("result.json", "error.txt")))
 
     def failure(self) -> str | None:
         """What went wrong last time, in one line, or None."""
@@ -37,7 +51,7 @@ class RunDir:
     @contextmanager
     def claimed(self, watch: Watch) -> Iterator[bool]:
         """Keep other processes off this run; yields whether another one had to be waited for."""
-        with claim(self.path / "running.json", watch.note) as waited:
+        with claim(self.path / "running.json", watch.waiting) as waited:
             sweep_leftovers(self.path)
             yield waited
 
@@ -50,6 +64,14 @@ class RunDir:
     def fail(self, error: Exception) -> None:
         """Keep the failure: one line, then the whole traceback."""
         write_atomically(self.path / "error.txt", f"{one_line(error)}\n\n{''.join(traceback.format_exception(error))}".encode())
+
+
+def _version(path: Path) -> tuple[int, int] | None:
+    try:
+        stat = path.stat()
+    except OSError:
+        return None
+    return stat.st_ino, stat.st_mtime_ns
 
 
 def one_line(error: Exception) -> str:

@@ -80,7 +80,7 @@ class Store:
         path = self.path(stage, key)
         if self.reuse and (found := self._read(path, shared or {})):
             return found
-        with claim(path.with_suffix(".claim"), self.watch.note) as waited:
+        with claim(path.with_suffix(".claim"), self.watch.waiting) as waited:
             if (self.reuse or waited) and (found := self._read(path, shared or {})):
                 return found
             made = make(function)

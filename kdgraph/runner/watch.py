@@ -19,5 +19,12 @@ class Watch:
         """Something out of the ordinary was met and dealt with."""
         print(f"kdg: {line}", file=sys.stderr, flush=True)
 
+    def waiting(self, line: str) -> None:
+        """Another process is doing what is wanted here."""
+        self.note(line)
+
+    def tally(self, tally: Any) -> None:
+        """How far a sweep is; a :class:`kdgraph.runner.tally.Tally`."""
+
     def progress(self, done: Any) -> None:
         """A training has done an epoch; ``done`` is a :class:`kdgraph.parents.networks.progress.Progress`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ from kdgraph.errors import ConfigError, UsageError
 if TYPE_CHECKING:
     import argparse
 
-    from kdgraph.config import Plan
+    from kdgraph.config import Job, Plan
 
 
 def hydra_arguments(arguments: list[str]) -> argparse.Namespace:
@@ -27,19 +28,30 @@ def hydra_arguments(arguments: list[str]) -> argparse.Namespace:
 
 
 def planned_by(args: argparse.Namespace) -> Plan:
-    """Every job that the arguments ask for, composed; keys are checked."""
+    """Every job that the arguments ask for, with the run directory of each that has been composed before."""
     from kdgraph.config import plan
+    from kdgraph.runner.index import Index
 
-    return plan(args.overrides, multirun=args.multirun, config_dir=args.config_dir)
+    planned = plan(args.overrides, multirun=args.multirun, config_dir=args.config_dir)
+    return planned.knowing(Index.of(planned).known()) if planned.multirun else planned
 
 
-def check_jobs(planned: Plan, before: set[str]) -> None:
-    """All jobs are checked before the first one runs; one that is done was checked when it ran."""
+def split_by_record(planned: Plan) -> tuple[list[Job], dict[Job, dict[str, Any]]]:
+    """Jobs to do, and those that are done with their records; ``force`` does all of them."""
+    from kdgraph.runner.rundir import RunDir
+
+    found = {} if planned.force else {job: record for job in planned.jobs if (record := RunDir(job.run_dir).record())}
+    return [job for job in planned.jobs if job not in found], found
+
+
+def check_jobs(planned: Plan, jobs: Sequence[Job]) -> None:
+    """All of them are composed and checked before the first one runs; one that is done was checked when it ran."""
     from kdgraph.config import check
+    from kdgraph.runner.index import Index
 
-    for job in planned.jobs:
-        if job.config.run_id not in before:
-            check(job.config)
+    for job in jobs:
+        check(job.config)
+    Index.of(planned).remember(job for job in jobs if job.known is None)
 
 
 def config_folders(config_dir: str | None) -> list[Path]:

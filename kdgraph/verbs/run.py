@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kdgraph.errors import KdgError, NotAtHand, RunFailed, UsageError
-from kdgraph.verbs.hydra_arguments import check_jobs, hydra_arguments, planned_by
+from kdgraph.verbs.hydra_arguments import check_jobs, hydra_arguments, planned_by, split_by_record
 
 if TYPE_CHECKING:
+    import argparse
+
     from kdgraph.config import Job, Plan
     from kdgraph.runner.launch import Outcome
 
 
 def main(arguments: list[str]) -> int:
     """Run what the arguments say and return the exit code."""
-    as_json = "--json" in arguments
     args = hydra_arguments([a for a in arguments if a != "--json"])
+    args.json = "--json" in arguments
     rest = [*args.flags, *args.overrides]
     if args.shell_completion or args.hydra_help:
         from kdgraph.runner.launch import with_hydra
@@ -28,44 +31,43 @@ def main(arguments: list[str]) -> int:
     planned = planned_by(args)
     from kdgraph.report.terminal import watching
     from kdgraph.runner.at_hand import by_reason, fetch_all
-    from kdgraph.runner.launch import launch, with_hydra
+    from kdgraph.runner.launch import Outcome, launch, with_hydra
 
     if args.help or args.cfg or args.info:
         with_hydra(rest)
         return 0
-    before = {job.config.run_id for job in planned.jobs if job.config.done and not job.config.force}
-    check_jobs(planned, before)
-    _make_folders(planned)
-    todo = [job for job in planned.jobs if job.config.run_id not in before]
-    if planned.multirun and not args.multirun:  # an experiment that is a sweep by itself, whose values may be swept over once more
-        rest = ["--multirun", *rest]
+    todo, found = split_by_record(planned)
+    check_jobs(planned, todo)
+    _make_folders(todo)
     with watching() as watch:
         watch.begin("data")
         absent = fetch_all(todo, watch.note)
         if absent and not planned.multirun:
             raise next(iter(absent.values())).error
-        outcomes = launch(planned, rest, watch, skipped=frozenset(absent))
-    code = _tell(outcomes, planned, before, as_json)
+        ended = launch(planned, [job for job in todo if job.config.run_id not in absent], len(found), watch)
+    outcomes = [*ended, *(Outcome(job, record) for job, record in found.items())]
+    place = {job: place for place, job in enumerate(planned.jobs)}
+    code = _tell(sorted(outcomes, key=lambda outcome: place[outcome.job]), planned, set(found), args)
     for reason, names in by_reason(absent.values()).items():
         print(f"kdg: not runnable: {', '.join(names)} ({reason})", file=sys.stderr)
     return code or (0 if outcomes else NotAtHand.exit_code)
 
 
-def _make_folders(planned: Plan) -> None:
-    for out in {job.config.out for job in planned.jobs}:
+def _make_folders(todo: Sequence[Job]) -> None:
+    for out in {job.config.out for job in todo}:
         try:
             Path(out).mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UsageError(f"out must be a folder that files can be written to, got '{out}' ({error.strerror})") from error
 
 
-def _tell(outcomes: Sequence[Outcome], planned: Plan, before: set[str], as_json: bool) -> int:
+def _tell(outcomes: Sequence[Outcome], planned: Plan, before: set[Job], args: argparse.Namespace) -> int:
     """Print records or tables, then failures; returns the exit code."""
     done = [(outcome.job, outcome.record) for outcome in outcomes if outcome.record]
     failed = [outcome for outcome in outcomes if not outcome.record]
     if failed and not planned.multirun:
         _raise(failed[0])
-    if as_json:
+    if args.json:
         import json
 
         records = [record for _, record in done]
@@ -73,20 +75,30 @@ def _tell(outcomes: Sequence[Outcome], planned: Plan, before: set[str], as_json:
     elif done:
         _print_tables(done, planned.multirun, before)
     if failed:
-        print(f"kdg: {len(failed)} of {len(outcomes)} runs failed; they are tried again next time:", file=sys.stderr)
-        for outcome in failed:
-            print(f"  {outcome.job.config.run_dir}/error.txt   {outcome.failure}", file=sys.stderr)
+        _tell_failures(failed, len(outcomes), ["--config-dir", args.config_dir] if args.config_dir else [])
     return 1 if failed else 0
 
 
-def _print_tables(done: Sequence[tuple[Job, Any]], multirun: bool, before: set[str]) -> None:
+def _tell_failures(failed: Sequence[Outcome], n_runs: int, flags: list[str]) -> None:
+    """Why, where the traceback is, and the command that runs it alone; on stderr."""
+    started = [outcome for outcome in failed if outcome.started]
+    print(f"kdg: {len(started)} of {n_runs} runs failed; the same command tries them again, and these run one alone:", file=sys.stderr)
+    for outcome in started:
+        trace = outcome.job.run_dir / "error.txt"
+        print(f"  {outcome.failure}" + (f"   {trace}" if trace.exists() else ""), file=sys.stderr)
+        print(f"    kdg run {shlex.join([*flags, *outcome.job.overrides])}", file=sys.stderr)
+    if len(started) < len(failed):
+        print(f"kdg: {len(failed) - len(started)} runs were not started (fail_fast=true)", file=sys.stderr)
+
+
+def _print_tables(done: Sequence[tuple[Job, Any]], multirun: bool, before: set[Job]) -> None:
     from kdgraph.report.terminal import show
 
     if not multirun:
         from kdgraph.report.run_table import run_table
 
         ((job, record),) = done
-        show(run_table(record, str(job.config.run_dir), before=job.config.run_id in before))
+        show(run_table(record, str(job.run_dir), before=job in before))
         return
     from kdgraph.report.sweep_table import Done, sweep_table, sweep_warnings
 
@@ -94,13 +106,13 @@ def _print_tables(done: Sequence[tuple[Job, Any]], multirun: bool, before: set[s
     show(sweep_table(runs))
     if said := sweep_warnings(runs):
         show("\n" + said)
-    found = sum(job.config.run_id in before for job, _ in done)
-    show(f"\n{len(done)} runs in {done[0][0].config.out}" + (f", {found} of them done before" if found else ""))
+    found = sum(job in before for job, _ in done)
+    show(f"\n{len(done)} runs in {done[0][0].run_dir.parents[2]}" + (f", {found} of them done before" if found else ""))
 
 
 def _raise(outcome: Outcome) -> None:
     """The failure of a single run as an error of ours."""
     if isinstance(outcome.error, KdgError):
         raise outcome.error
-    trace = outcome.job.config.run_dir / "error.txt"
+    trace = outcome.job.run_dir / "error.txt"
     raise RunFailed(f"the run failed: {outcome.failure}" + (f" (traceback in {trace})" if trace.exists() else "")) from outcome.error

@@ -8,7 +8,7 @@ from kdgraph.verbs.hydra_arguments import check_jobs, hydra_arguments, planned_b
 def main(arguments: list[str]) -> int:
     """Print it and return the exit code."""
     planned = planned_by(hydra_arguments(arguments))
-    check_jobs(planned, set())
+    check_jobs(planned, planned.jobs)
     from kdgraph.report.preview import preview, summary
     from kdgraph.runner.at_hand import not_here
 

@@ -1,0 +1,229 @@
+"""Hydra's loader over ``conf/``: choices and values composed into the nodes of a run, sweeps expanded into points.
+
+Every error leaves in one line (:mod:`kdgraph.messages`).
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any, cast
+
+from hydra import version
+from hydra._internal.config_loader_impl import ConfigLoaderImpl
+from hydra._internal.utils import create_config_search_path
+from hydra.core.config_loader import ConfigLoader
+from hydra.core.config_search_path import SearchPathQuery
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.object_type import ObjectType
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override, OverrideType
+from hydra.core.utils import JobRuntime, setup_globals
+from hydra.errors import HydraException
+from hydra.types import RunMode
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+from yaml import YAMLError
+
+from kdgraph import messages
+from kdgraph.errors import ConfigError, KdgError
+from kdgraph.run_config import PLAIN, RECORD_SCHEMA, SCIENCE, RunConfig, method_label
+
+
+def _file_stem(path: str | None, otherwise: str = "table") -> str:
+    """What ``${file_stem:${.path}}`` stands for."""
+    from kdgraph.data.tables.paths import file_stem  # here, not above: 'kdg list' needs no numpy
+
+    return file_stem(path, otherwise)
+
+
+OmegaConf.register_new_resolver("file_stem", _file_stem, replace=True)
+
+
+def conf_dir() -> Path:
+    """Where the YAML files are: beside the package in a checkout, inside it in an installed wheel."""
+    package = Path(__file__).resolve().parent
+    for directory in (package.parent / "conf", package / "conf"):
+        if (directory / "config.yaml").is_file():
+            return directory
+    raise ConfigError(f"conf/config.yaml is neither in {package} nor beside it; install kdgraph again")
+
+
+class Composer:
+    """Hydra's loader over our ``conf/`` and, behind it, the user's folder, in the order that ``hydra.main`` searches."""
+
+    def __init__(self, config_dir: str | Path | None = None) -> None:
+        if config_dir is not None and not Path(config_dir).is_dir():
+            raise ConfigError(f"--config-dir must be a folder of config groups, got '{config_dir}', which is no folder")
+        version.setbase("1.3")
+        setup_globals()
+        JobRuntime.instance().set("name", "kdg")
+        self.folders = [conf_dir(), *([Path(config_dir)] if config_dir is not None else [])]
+        path = create_config_search_path(str(conf_dir()))
+        if config_dir is not None:
+            where = f"file://{Path(config_dir).resolve()}"
+            path.prepend(provider="command-line", path=where, anchor=SearchPathQuery(provider="schema"))
+        self.loader = ConfigLoaderImpl(config_search_path=path)
+        self.presets: dict[tuple[str | None, str | None], Mapping[str, Any]] = {}
+        self.composed: dict[tuple[str, ...], tuple[DictConfig, Mapping[str, str]]] = {}
+        self.parsed: dict[str, Override] = {}
+        self.overrides: Sequence[str] = []
+
+    def decides_the_sweep(self, override: str) -> bool:
+        """Whether it may say that this is a sweep, and of what: no swept values, nor values whose keys only a swept choice may have."""
+        parsed = self.parse(override)
+        says_how = str(parsed.key_or_group).partition(".")[0] in ("hydra", *PLAIN)
+        return not parsed.is_sweep_override() and (says_how or not self._sets_a_value(parsed))
+
+    def _sets_a_value(self, override: Override) -> bool:
+        """Whether it changes the value of a key that is there, and chooses no option of a group."""
+        return override.type == OverrideType.CHANGE and not self.loader.repository.group_exists(str(override.key_or_group))
+
+    def parse(self, override: str) -> Override:
+        """Parsed once: a sweep has few values, and many points."""
+        if override not in self.parsed:
+            (self.parsed[override],) = OverridesParser.create(config_loader=self.loader).parse_overrides([override])
+        return self.parsed[override]
+
+    def compose(self, overrides: Sequence[str]) -> DictConfig:
+        """The config with Hydra's node."""
+        self.overrides = overrides
+        return self.loader.load_configuration("config", list(overrides), run_mode=RunMode.RUN)
+
+    def compose_point(self, overrides: Sequence[str], *, of_many: bool = False) -> tuple[DictConfig, Mapping[str, str]]:
+        """The config without Hydra's node, and the options that were chosen, by group.
+
+        Of many points, those with the same options share them, and differ in values, such as the seed: 3 ms each instead of 100.
+        """
+        values = [override for override in map(self.parse, overrides) if self._sets_a_value(override)] if of_many else []
+        lines = {override.input_line for override in values}
+        choices = tuple(override for override in overrides if override not in lines)
+        if choices not in self.composed:
+            whole = self.compose(choices)
+            self.composed[choices] = _without_hydra(whole), dict(whole.hydra.runtime.choices)
+        self.overrides = overrides
+        nodes, chosen = self.composed[choices]
+        nodes = copy.deepcopy(nodes)
+        ConfigLoaderImpl._apply_overrides_to_config(values, nodes)
+        return nodes, chosen
+
+    def expand(self, overrides: Sequence[str]) -> list[tuple[list[str], dict[str, str]]]:
+        """Every combination of the swept values in the order that Hydra runs them, with the values that vary."""
+        choices: dict[str, list[str]] = {}
+        for override in map(self.parse, overrides):
+            key = override.get_key_element()
+            if not override.is_sweep_override():
+                choices[key] = [f"{key}={override.get_value_element_as_str()}"]
+            elif override.is_discrete_sweep():
+                choices[key] = [f"{key}={value}" for value in override.sweep_string_iterator()]
+                if not choices[key]:
+                    raise ConfigError(f"'{override.input_line}' matches nothing; 'kdg list {key}' shows what there is")
+            else:
+                raise ConfigError(f"'{override.input_line}' has no end; a sweep needs range(), glob() or values with commas")
+        varying = [key for key, values in choices.items() if len(values) > 1]
+        points = [dict(zip(choices, point, strict=True)) for point in itertools.product(*choices.values())]
+        return [(list(p.values()), {key: p[key].partition("=")[2] for key in varying}) for p in points]
+
+    @contextmanager
+    def errors_in_one_line(self) -> Iterator[None]:
+        """What Hydra, OmegaConf and YAML raise inside the block leaves it as one line of ours."""
+        token = _loader.set(self.loader)
+        try:
+            yield
+        except KdgError:
+            raise
+        except (HydraException, OmegaConfBaseException, YAMLError, ValueError) as error:
+            raise messages.one_line(error, self.keys, self.options) from error
+        finally:
+            _loader.reset(token)
+
+    def digest(self) -> str | None:
+        """Hex digest of all that decides what overrides compose to: the YAML files, this code, where relative paths start.
+
+        None where the environment decides too, through ``${oc.env:…}``.
+        """
+        yaml = [path for folder in self.folders for path in sorted(folder.rglob("*.yaml"))]
+        contents = [path.read_bytes() for path in yaml]
+        if any(b"oc.env" in content for content in contents):
+            return None
+        code = [Path(__file__).with_name(f"{name}.py").read_bytes() for name in ("composer", "run_config", "components")]
+        parts = [str(RECORD_SCHEMA), str(Path.cwd()), *map(str, yaml)]
+        return hashlib.sha256(b"\0".join([*(part.encode() for part in parts), *contents, *code])).hexdigest()
+
+    def run_config(self, overrides: Sequence[str], *, of_many: bool = False) -> RunConfig:
+        """The typed config of one run; a key that it has no place for is an error."""
+        composed, chosen = self.compose_point(overrides, of_many=of_many)
+        nodes = _plain(composed)
+        known = {*SCIENCE, *PLAIN}
+        for key in nodes:
+            if key not in known:
+                raise messages.unknown_key(key, known)
+        for key in SCIENCE:
+            if key not in nodes:
+                raise ConfigError(f"{key} was removed, and no run can do without it; choose one of 'kdg list {key}'")
+        return RunConfig(**nodes, method=self._label(nodes, chosen.get("method"), chosen.get("network")))
+
+    def _label(self, nodes: Mapping[str, Any], preset: str | None, network: str | None) -> str:
+        if preset and (preset, network) not in self.presets:
+            alone = self.compose([f"method={preset}", f"network={network}"])
+            self.presets[preset, network] = _plain(_without_hydra(alone))
+        return method_label(nodes, preset, self.presets.get((preset, network), {}))
+
+    def options(self, group: str) -> list[str]:
+        """Names of a group's options."""
+        return _options(self.loader, group)
+
+    def keys(self) -> list[str]:
+        """Every key of the config that the last choices of options gave, before values were set: for "did you mean"."""
+        groups = set(self.loader.list_groups(""))
+        composed = self.compose([o for o in self.overrides if o.partition("=")[0] in groups])
+        return list(_keys(_plain(_without_hydra(composed), resolve=False)))
+
+
+def _options(loader: ConfigLoader, group: str) -> list[str]:
+    """Names of a group's options, those in folders below it too: ``bench/simulations``; not what others only build on: ``_table``."""
+    below = loader.get_group_options(group, ObjectType.GROUP)
+    nested = [f"{folder}/{name}" for folder in below for name in _options(loader, f"{group}/{folder}")]
+    return [*(name for name in loader.get_group_options(group) if not name.startswith("_")), *nested]
+
+
+def _dataset_node(name: str) -> dict[str, Any]:
+    """What ``${dataset:name}`` stands for: the node of that data set, without what it chooses for other groups.
+
+    While Hydra runs the jobs, perhaps in another process, they are composed by its own loader.
+    """
+    if name == "dataset":
+        raise ConfigError("ood=dataset needs the name of a data set: ood.name=…; 'kdg list dataset' shows them")
+    loader = _loader.get() or GlobalHydra.instance().config_loader()
+    options = [option for option in _options(loader, "dataset") if name in (option, option.rpartition("/")[2])]
+    if not options:
+        raise messages.unknown_option("dataset", name, _options(loader, "dataset"))
+    composed = loader.load_configuration("config", [f"dataset={options[0]}"], run_mode=RunMode.RUN)
+    return _plain(_without_hydra(composed))["dataset"]
+
+
+_loader: ContextVar[ConfigLoader | None] = ContextVar("loader", default=None)
+OmegaConf.register_new_resolver("dataset", _dataset_node, replace=True)
+
+
+def _without_hydra(composed: DictConfig) -> DictConfig:
+    nodes = OmegaConf.masked_copy(composed, [str(key) for key in composed if key != "hydra"])
+    OmegaConf.set_struct(nodes, True)  # a key that is not there stays an error
+    return nodes
+
+
+def _plain(nodes: DictConfig, *, resolve: bool = True) -> dict[str, Any]:
+    """Plain dicts, lists and numbers."""
+    return cast("dict[str, Any]", OmegaConf.to_container(nodes, resolve=resolve))
+
+
+def _keys(node: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    for key, value in node.items():
+        yield prefix + key
+        if isinstance(value, Mapping):
+            yield from _keys(value, f"{prefix}{key}.")

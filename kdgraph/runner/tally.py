@@ -1,0 +1,91 @@
+"""How far a sweep is, read from its run directories: they tell the same whatever machine the runs are on."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+from kdgraph.runner.rundir import RunDir
+
+POLL_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Runs of a sweep by state; ``cached`` were done before it began. ``seconds_left`` is None until a run is done."""
+
+    done: int
+    cached: int
+    running: int
+    failed: int
+    left: int
+    seconds_left: float | None = None
+
+    def line(self) -> str:
+        """One line for a terminal.
+
+        >>> Tally(done=3, cached=10, running=2, failed=1, left=4, seconds_left=61.4).line()
+        '3 done · 10 before · 2 running · 1 failed · 4 left · about 0:01:01'
+        """
+        parts = [f"{self.done} done"]
+        parts += [f"{n} {name}" for n, name in ((self.cached, "before"), (self.running, "running"), (self.failed, "failed")) if n]
+        parts.append(f"{self.left} left")
+        if self.left + self.running and self.seconds_left is not None:
+            parts.append(f"about {timedelta(seconds=round(self.seconds_left))}")
+        return " · ".join(parts)
+
+
+class Count:
+    """Counts the runs of a sweep that were to do when it began.
+
+    Parameters
+    ----------
+    run_dirs : theirs; a record that is there already is one that ``force`` replaces.
+    cached : how many more there are that were done before.
+    """
+
+    def __init__(self, run_dirs: Sequence[Path], cached: int) -> None:
+        self.before = {path: RunDir(path).ended for path in run_dirs}
+        self.cached, self.done, self.failed = cached, 0, 0
+        self.began = time.monotonic()
+
+    def now(self) -> Tally:
+        """Look again at those that had not ended."""
+        running = 0
+        for path, before in list(self.before.items()):
+            now, claimed = RunDir(path).ended, (path / "running.json").exists()
+            if now.record not in (None, before.record):
+                self.done += 1
+            elif now.failure not in (None, before.failure) and not claimed:
+                self.failed += 1
+            else:
+                running += claimed
+                continue
+            del self.before[path]
+        ended, left = self.done + self.failed, len(self.before)
+        seconds = (time.monotonic() - self.began) / ended * left if ended else None
+        return Tally(self.done, self.cached, running, self.failed, left - running, seconds)
+
+
+@contextmanager
+def counting(count: Count, tell: Callable[[Tally], None]) -> Iterator[None]:
+    """Tell how far the sweep is, about once a second, from a thread of its own; the last time when the block ends."""
+    ended = threading.Event()
+
+    def watch() -> None:
+        while not ended.wait(POLL_SECONDS):
+            tell(count.now())
+
+    thread = threading.Thread(target=watch, name="tally", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+        tell(count.now())
