@@ -2,6 +2,10 @@
 
 The file is made with ``O_EXCL``, so two processes never both make it. Taking it over happens in place and under ``flock``: nobody ever
 removes the claim of somebody else, so a claim that was just taken over cannot be lost to a third process that saw the dead one.
+
+Of a process on this machine the kernel says whether it lives. Of one elsewhere, on a cluster that shares the folder, only its claim can
+be seen: its owner touches it every few seconds, and who waits takes it over once it has not changed for a while. That while is measured
+on the waiting machine's own clock; what the clocks of two machines say is never compared.
 """
 
 from __future__ import annotations
@@ -10,9 +14,10 @@ import fcntl
 import json
 import os
 import platform
+import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -20,6 +25,11 @@ from typing import Any
 POLL_SECONDS = 0.1
 UNREADABLE_SECONDS = 5.0
 """A claim without an owner's name is given this long to be written before it counts as left by a process that was killed."""
+BEAT_SECONDS = 5.0
+"""How often an owner touches its claim."""
+SILENT_SECONDS = 60.0
+"""The owner on another machine counts as gone when its claim has not changed for so long: twelve beats, some of which a slow file system
+may hold back."""
 
 
 @contextmanager
@@ -32,14 +42,15 @@ def claim(path: Path, tell: Callable[[str], None]) -> Iterator[bool]:
         Whether there was another process to wait for: its result may be what is wanted.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    waited = False
-    while not _take(path):
+    waited, silence = False, _Silence(path)
+    while not _take(path, silence):
         if not waited:
             tell(_waiting(path))
             waited = True
         time.sleep(POLL_SECONDS)
     try:
-        yield waited
+        with _beating(path):
+            yield waited
     finally:
         if _read(path) == _me():
             path.unlink(missing_ok=True)
@@ -47,20 +58,59 @@ def claim(path: Path, tell: Callable[[str], None]) -> Iterator[bool]:
 
 def is_claimed(path: Path) -> bool:
     """Whether a living process holds ``path``."""
-    return path.exists() and _is_alive(path)
+    return path.exists() and _is_alive(path, _Silence(path))
 
 
-def _take(path: Path) -> bool:
+class _Silence:
+    """For how long a claim has not changed, as seen from here."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.last: tuple[int, int] | None = None
+        self.since = time.monotonic()
+
+    def seconds(self) -> float:
+        """Since it was first seen as it is now; 0 where it is gone."""
+        try:
+            stat = self.path.stat()
+        except FileNotFoundError:
+            return 0.0
+        now = stat.st_ino, stat.st_mtime_ns
+        if now != self.last:
+            self.last, self.since = now, time.monotonic()
+        return time.monotonic() - self.since
+
+
+@contextmanager
+def _beating(path: Path) -> Iterator[None]:
+    """Touch our claim every few seconds while the block runs."""
+    ended = threading.Event()
+
+    def beat() -> None:
+        while not ended.wait(BEAT_SECONDS):
+            with suppress(OSError):
+                os.utime(path)
+
+    thread = threading.Thread(target=beat, name=f"claim {path.name}", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def _take(path: Path, silence: _Silence) -> bool:
     try:
         handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
     except FileExistsError:
-        return _take_over(path)
+        return _take_over(path, silence)
     with os.fdopen(handle, "w") as file:
         file.write(json.dumps(_me()))
     return True
 
 
-def _take_over(path: Path) -> bool:
+def _take_over(path: Path, silence: _Silence) -> bool:
     """Put our name into the claim of a dead process; False if it lives, was released, or is being taken over by another."""
     try:
         file = path.open("r+")
@@ -69,7 +119,7 @@ def _take_over(path: Path) -> bool:
     with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if _is_alive(path) or os.fstat(file.fileno()).st_ino != path.stat().st_ino:
+            if _is_alive(path, silence) or os.fstat(file.fileno()).st_ino != path.stat().st_ino:
                 return False
         except (BlockingIOError, FileNotFoundError):
             return False
@@ -94,12 +144,12 @@ def _read(path: Path) -> dict[str, Any] | None:
         return None
 
 
-def _is_alive(path: Path) -> bool:
+def _is_alive(path: Path, silence: _Silence) -> bool:
     owner = _read(path)
     if owner is None:
-        return time.time() - path.stat().st_mtime < UNREADABLE_SECONDS
-    if owner.get("host") != platform.node():  # nothing can be known about it from here
-        return True
+        return silence.seconds() < UNREADABLE_SECONDS
+    if owner.get("host") != platform.node():
+        return silence.seconds() < SILENT_SECONDS
     return _start_of(owner["pid"]) == owner.get("start") and _exists(owner["pid"])
 
 

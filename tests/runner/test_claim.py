@@ -6,6 +6,8 @@ import json
 import os
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -22,7 +24,10 @@ def nobody(line: str) -> None:
 
 def dead_owner(path: Path) -> None:
     """A claim as a process leaves it that was killed."""
-    code = "import sys, os; from pathlib import Path; from kdgraph.runner.claim import _take; _take(Path(sys.argv[1])); os._exit(0)"
+    code = (
+        "import sys, os; from pathlib import Path; from kdgraph.runner.claim import _Silence, _take\n"
+        "path = Path(sys.argv[1]); _take(path, _Silence(path)); os._exit(0)"
+    )
     subprocess.run([sys.executable, "-c", code, str(path)], check=True, cwd=ROOT)
     assert path.exists()
 
@@ -66,10 +71,41 @@ def test_a_claim_without_a_name_is_given_time_to_be_written(tmp_path, monkeypatc
     path = tmp_path / "claim"
     path.touch()
     assert is_claimed(path)
-    os.utime(path, (0, 0))
-    assert not is_claimed(path)
-    with claim(path, nobody):
-        pass
+    monkeypatch.setattr(claims, "UNREADABLE_SECONDS", 0.3)
+    began = time.monotonic()
+    with claim(path, lambda line: None) as waited:
+        assert waited and time.monotonic() - began >= 0.3
+
+
+@pytest.mark.parametrize("clock", [0, 4e9])  # seconds since 1970 that the file system of the other machine believes in
+def test_who_is_silent_on_another_machine_counts_as_gone_whatever_its_clock_says(tmp_path, monkeypatch, clock):
+    path = tmp_path / "claim"
+    path.write_text(json.dumps({**claims._me(), "host": "elsewhere"}))
+    os.utime(path, (clock, clock))
+    monkeypatch.setattr(claims, "SILENT_SECONDS", 0.5)
+    began = time.monotonic()
+    with claim(path, lambda line: None) as waited:
+        assert waited and time.monotonic() - began >= 0.5
+        assert json.loads(path.read_text())["host"] == claims._me()["host"]
+
+
+def test_who_beats_on_another_machine_is_waited_for(tmp_path, monkeypatch):
+    path = tmp_path / "claim"
+    path.write_text(json.dumps({**claims._me(), "host": "elsewhere"}))
+    monkeypatch.setattr(claims, "SILENT_SECONDS", 0.5)
+    monkeypatch.setattr(claims, "BEAT_SECONDS", 0.05)
+    began = time.monotonic()
+
+    def is_done():
+        with claims._beating(path):
+            time.sleep(1.2)
+        path.unlink()
+
+    other = threading.Thread(target=is_done)
+    other.start()
+    with claim(path, lambda line: None) as waited:
+        assert waited and time.monotonic() - began >= 1.2
+    other.join()
 
 
 def test_of_many_that_find_a_dead_claim_one_at_a_time_holds_it(tmp_path):
