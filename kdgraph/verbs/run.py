@@ -37,9 +37,10 @@ def main(arguments: list[str]) -> int:
         with_hydra(rest)
         return 0
     todo, found = split_by_record(planned)
-    check_jobs(planned, todo)
-    _make_folders(todo)
     with watching() as watch:
+        watch.begin(f"checking {len(todo):,} runs")
+        check_jobs(planned, todo)
+        _make_folders(todo)
         watch.begin("data")
         absent = fetch_all(todo, watch.note)
         if absent and not planned.multirun:
