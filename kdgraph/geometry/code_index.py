@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
-from joblib import Parallel, delayed
 
 from kdgraph.geometry import popcount
+from kdgraph.geometry.over_blocks import over_blocks
 from kdgraph.geometry.polytopes import take_rows
 
 _BLOCK = 128
@@ -46,6 +47,8 @@ class CodeIndex:
         self.n_anchors = self.n_polytopes if n_anchors is None else n_anchors
         self.n_jobs = n_jobs
         self._widths, self._word_starts = np.asarray(widths, dtype=np.float64), word_starts(widths)
+        if codes.shape[1] != self._word_starts[-1]:
+            raise ValueError(f"codes of layers of {list(widths)} units have {self._word_starts[-1]} words, got {codes.shape[1]}")
         rows = np.arange(self.n_polytopes) if rows is None else rows
         # Of a class one after the other, so that its weights in a tile are one run; within it by the last layer: with two classes K is 0
         # between the network's two answers, and then whole tiles lend nothing.
@@ -94,16 +97,18 @@ class CodeIndex:
         exponents = checked(exponents)
         masses = np.zeros((len(codes), self.n_classes, len(exponents)))
         nearest = np.full(len(codes), -1, dtype=np.int64)
-        lenders = (self._number, self.n_anchors, self._segment_starts, self._segments, self._weights)
-
-        def fill(block: slice) -> None:
-            queries = np.ascontiguousarray(codes[block])
-            popcount.masses_of_block(
-                queries, self._tiles, self._word_starts, self._widths, *lenders, exponents, masses[block], nearest[block]
-            )
-
         blocks = [slice(start, start + _BLOCK) for start in range(0, len(codes), _BLOCK)]
-        Parallel(n_jobs=self.n_jobs, require="sharedmem")(delayed(fill)(block) for block in blocks)
+        for rows, (mass, closest) in over_blocks(partial(self._block, exponents=exponents), codes, blocks, self.n_jobs):
+            masses[rows], nearest[rows] = mass, closest
+        return masses, nearest
+
+    def _block(self, codes: np.ndarray, exponents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Masses and nearest polytopes of a few queries."""
+        masses = np.zeros((len(codes), self.n_classes, len(exponents)))
+        nearest = np.full(len(codes), -1, dtype=np.int64)
+        lenders = (self._number, self.n_anchors, self._segment_starts, self._segments, self._weights)
+        queries = np.ascontiguousarray(codes)
+        popcount.masses_of_block(queries, self._tiles, self._word_starts, self._widths, *lenders, exponents, masses, nearest)
         return masses, nearest
 
 

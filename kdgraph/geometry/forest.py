@@ -53,6 +53,8 @@ class ForestPartition:
         """
         with np.errstate(over="ignore"):  # beyond 3e38 a value becomes infinite, and goes the way of all large ones
             X = np.ascontiguousarray(X, dtype=np.float32)
+        if X.shape[1] != self.forest.n_features_in_:  # a tree's own apply does not look
+            raise ValueError(f"the forest splits on {self.forest.n_features_in_} features, got rows of {X.shape[1]}")
         codes = np.empty((len(X), self.n_trees), dtype=np.int32, order="F")
         n_jobs = effective_n_jobs(self.n_jobs)
         trees = self._trees
