@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -25,8 +26,12 @@ def versions() -> dict[str, str]:
     return found
 
 
+@cache
 def git() -> dict[str, Any] | None:
-    """``{commit, dirty}`` of the checkout that kdgraph runs from, or None if it runs from an installed package."""
+    """``{commit, dirty}`` of the checkout that kdgraph runs from, or None if it runs from an installed package.
+
+    Asked once in a process: that is when its code was read.
+    """
     root = Path(__file__).resolve().parents[2]
     if not (root / ".git").exists():
         return None

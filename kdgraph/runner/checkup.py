@@ -1,0 +1,128 @@
+"""What this machine has and whether kdgraph can work here: the findings of ``kdg doctor``."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from kdgraph.runner import provenance
+
+EXTRAS = {
+    "cluster": ("hydra_plugins.hydra_submitit_launcher", "hydra/launcher=submitit_slurm"),
+    "encoders": ("transformers", "image models of Hugging Face as encoders"),
+}
+"""Extra → what it brings, and what that is for."""
+THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A line of the check-up: ``remedy`` is empty unless something is wrong or missing; ``wrong`` says that it has to be mended."""
+
+    name: str
+    value: str
+    remedy: str = ""
+    wrong: bool = False
+
+
+def check_up(out: Path) -> Iterator[Finding]:
+    """Everything, in the order in which a newcomer would ask. ``out`` is the folder of runs. Nothing is fetched."""
+    versions = provenance.versions()
+    yield Finding("kdgraph", _kdgraph(versions.pop("kdgraph")))
+    yield Finding("python", f"{versions.pop('python')} on {platform.platform(terse=True)}, {sys.executable}")
+    yield Finding("libraries", ", ".join(f"{name} {number}" for name, number in versions.items()))
+    yield from (_extra(name) for name in EXTRAS)
+    yield from (_cores(), _memory(), _gpu())
+    yield _folder("outputs", out, lambda: _runs(out))
+    yield _folder("compiled kernels", _numba_cache(), lambda: "kept between runs")
+    yield _data()
+
+
+def _kdgraph(version: str) -> str:
+    from kdgraph.composer import conf_dir
+
+    git, where = provenance.git(), "an installed package"
+    if git and git["commit"]:
+        where = f"commit {git['commit'][:10]}" + (", with changes" if git["dirty"] else "")
+    return f"{version}, {where}; configs in {conf_dir()}"
+
+
+def _extra(name: str) -> Finding:
+    module, purpose = EXTRAS[name]
+    if _is_there(module):
+        return Finding(f"extra {name}", "installed")
+    return Finding(f"extra {name}", f"not installed; for {purpose}", f"pip install 'kdgraph[{name}]'")
+
+
+def _is_there(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def _cores() -> Finding:
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    limits = [f"{name}={os.environ[name]}" for name in THREADS if name in os.environ]
+    return Finding("cores", f"{usable} of {os.cpu_count()} for this process" + (f"; {', '.join(limits)}" if limits else ""))
+
+
+def _memory() -> Finding:
+    try:
+        total, free = (os.sysconf("SC_PAGE_SIZE") * os.sysconf(name) for name in ("SC_PHYS_PAGES", "SC_AVPHYS_PAGES"))
+    except (ValueError, OSError):
+        return Finding("memory", "unknown here")
+    return Finding("memory", f"{total / 1e9:.1f} GB, {free / 1e9:.1f} GB of them unused")
+
+
+def _gpu() -> Finding:
+    import torch
+
+    if not torch.cuda.is_available():
+        return Finding("GPU", "none that torch can use; networks run on the CPU")
+    devices = [torch.cuda.get_device_properties(index) for index in range(torch.cuda.device_count())]
+    return Finding("GPU", ", ".join(f"{device.name} with {device.total_memory / 1e9:.0f} GB" for device in devices))
+
+
+def _folder(name: str, folder: Path, contents: Callable[[], str]) -> Finding:
+    """Whether files can be written there, what is in it, and how much the disk has left."""
+    existing = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
+    try:
+        with tempfile.TemporaryFile(dir=existing):
+            pass
+    except OSError as error:
+        return Finding(
+            name, f"{folder} cannot be written to ({error.strerror})", f"choose another folder, or change the rights of {existing}", True
+        )
+    free = shutil.disk_usage(existing).free / 1e9
+    full = f"the disk has {free:.1f} GB left; 'kdg gc' frees what no run needs" if free < 2 else ""
+    return Finding(name, f"{folder}: {contents()}; {free:.0f} GB free on its disk", full, wrong=free < 0.2)
+
+
+def _runs(out: Path) -> str:
+    n_runs = sum(1 for _ in out.glob("*/*/*/result.json"))
+    stored = sum(path.stat().st_size for path in (out / ".store").rglob("*") if path.is_file())
+    return f"{n_runs:,} finished runs, {stored / 1e9:.2f} GB in the store"
+
+
+def _numba_cache() -> Path:
+    """Where numba keeps compiled kernels: beside the sources unless it is told otherwise."""
+    return Path(os.environ.get("NUMBA_CACHE_DIR") or Path(__file__).resolve().parents[1] / "geometry")
+
+
+def _data() -> Finding:
+    from kdgraph.data.openml.cache import bytes_on_disk, cache_folder
+    from kdgraph.data.openml.check import cached_ids
+
+    def contents() -> str:
+        here = cached_ids()
+        return f"{len(here)} data sets, {sum(map(bytes_on_disk, here)) / 1e6:,.0f} MB ('kdg data list' shows them)"
+
+    return _folder("data", cache_folder(), contents)
