@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import pandas as pd
 from cc18_records import CHOICE, OURS, Tables, label
-from cc18_statistics import DECIMALS, dominating, median
+from cc18_statistics import dominating, median
 from markdown_table import head, line, number, signed
 
 from kdgraph.metrics import relative_improvement
+from kdgraph.results.paired import DECIMALS
 
 CRITERIA = ["error", "ece", "nll", "oce"]
 NLL = "calibration_nll"

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from itertools import combinations
 
 from cc18_records import CHOICE, OURS, Tables, label
-from cc18_statistics import Comparison, compare, holm, median
+from cc18_statistics import median
 from markdown_table import counted, head, line, number, signed
 
 from kdgraph.metrics import relative_improvement
+from kdgraph.results.paired import Comparison, compare, holm
 
 TITLES = {"error": "error", "nll": "NLL", "ece": "ECE", "mce": "MCE", "oce": "OCE"}
 IMPROVED = ["error", "ece", "mce"]

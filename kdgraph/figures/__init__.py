@@ -5,6 +5,7 @@ from __future__ import annotations
 from kdgraph.figures.by_set import confidence_by_set
 from kdgraph.figures.colormap import posterior_colormap
 from kdgraph.figures.confidence import confidence_against_radius
+from kdgraph.figures.critical_difference import Ranked, critical_difference_diagram
 from kdgraph.figures.images import image_row
 from kdgraph.figures.improvement import improvement_summary
 from kdgraph.figures.pages import dataset_pages
@@ -17,10 +18,12 @@ from kdgraph.figures.style import save, styled
 from kdgraph.figures.summary import simulation_summary
 
 __all__ = [
+    "Ranked",
     "Repeated",
     "confidence_against_radius",
     "confidence_against_shift",
     "confidence_by_set",
+    "critical_difference_diagram",
     "dataset_pages",
     "image_row",
     "improvement_summary",

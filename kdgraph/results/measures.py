@@ -1,0 +1,180 @@
+"""What a number in a record measures: which metric, on which rows, with which options. Equal measures may be compared and averaged."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from kdgraph.errors import UsageError, did_you_mean
+from kdgraph.metrics import METRICS
+from kdgraph.metrics.registry import Better
+from kdgraph.results.filters import as_text, flat
+
+Words = tuple[tuple[str, str], ...]
+"""Keys and their values as text."""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One column of numbers.
+
+    Attributes
+    ----------
+    metric : its name.
+    on : "test", "grid" or "ood".
+    ood : name of the out-of-distribution set, and ``params`` which of its family it is.
+    options : of the metric.
+    drawn : how the out-of-distribution set is drawn, without its family and its number of rows, which only make it finer.
+    in_distribution : whether the set is where its family meets the training data.
+    """
+
+    metric: str
+    on: str
+    ood: str | None = None
+    params: tuple[tuple[str, float], ...] = ()
+    options: Words = ()
+    drawn: Words = ()
+    in_distribution: bool = False
+
+    @property
+    def id(self) -> str:
+        """As it is typed and filed: ``ece``, ``hellinger@grid``, ``oce@sphere:radius=2``; options are not in it."""
+        place = "" if self.on == "test" else f"@{self.place}"
+        return self.metric + place
+
+    @property
+    def place(self) -> str:
+        """``test``, ``grid``, or the set: ``sphere:radius=2``."""
+        if self.on != "ood":
+            return self.on
+        return f"{self.ood}{':' if self.params else ''}{','.join(f'{key}={value:g}' for key, value in self.params)}"
+
+    @property
+    def label(self) -> str:
+        """As tables call it: ``ECE (15 bins)``, ``OCE at radius 2``."""
+        known = METRICS.get(self.metric)
+        name = "confidence" if self.on == "ood" and self.metric == "mmc" else known.label if known else self.metric
+        bins = dict(self.options).get("bins")
+        return name + (f" ({bins} bins)" if bins else "") + self._where
+
+    @property
+    def better(self) -> Better:
+        """Which direction is; "neither" too where there are training data, so that no confidence is wrong."""
+        known = METRICS.get(self.metric)
+        return known.better if known and not self.in_distribution else "neither"
+
+    @property
+    def _where(self) -> str:
+        if self.on != "ood":
+            return " on the grid" if self.on == "grid" else ""
+        if [key for key, _ in self.params] == ["radius"]:
+            return f" at radius {self.params[0][1]:g}"
+        return f" on {', '.join([str(self.ood), *(f'{key} {value:g}' for key, value in self.params)])}"
+
+
+def measured(record: Mapping[str, Any]) -> Iterator[tuple[Measure, Mapping[str, Any]]]:
+    """Every number of a record (an item of its ``metrics``) with what it measures."""
+    options = {on: {name: _words(chosen or {}) for name, chosen in (of or {}).items()} for on, of in record["config"]["metrics"].items()}
+    node = record["config"]["ood"] or {}
+    drawn = _words({k: v for k, v in node.items() if k not in ("name", "_target_", "n") and not isinstance(v, list)})
+    for entry in record["metrics"]:
+        on, params = entry["on"], tuple(entry["params"].items())
+        is_inside = bool(entry.get("in_distribution")) or entry["params"].get("radius", math.inf) <= 1
+        of_metric = options.get(on, {}).get(entry["metric"], ())
+        yield _measure(entry["metric"], on, entry["ood"], params, of_metric, drawn if on == "ood" else (), is_inside), entry
+
+
+_measure = lru_cache(maxsize=None)(Measure)
+
+
+def _words(options: Mapping[str, Any]) -> Words:
+    return tuple((key, as_text(value)) for key, value in flat(options))
+
+
+def tell_apart(measures: Sequence[Measure]) -> dict[Measure, str]:
+    """Label of each; of those that would have the same one, with the options in which they differ."""
+    labels: dict[Measure, str] = {}
+    for measure in measures:
+        same = [dict(other.options + other.drawn) for other in measures if other.label == measure.label]
+        differing = [key for key in dict.fromkeys(k for words in same for k in words) if len({words.get(key) for words in same}) > 1]
+        mine = dict(measure.options + measure.drawn)
+        words = [f"{key} {mine[key]}" for key in differing if key in mine]
+        labels[measure] = measure.label + (f" ({', '.join(words)})" if words else "")
+    return labels
+
+
+DEFAULT_METRICS = ("error", "nll", "ece", "oce")
+
+
+def select(measures: Sequence[Measure], metrics: Sequence[str] = (), on: Sequence[str] = ()) -> list[Measure]:
+    """Those of the measures that have one of these names and stand on one of these sets of rows.
+
+    Parameters
+    ----------
+    measures : those that there are.
+    metrics : names; in their order, or all of them.
+    on : ``test``, ``grid``, ``ood`` (every set), a set (``sphere``), one of its family (``sphere:radius=2``), or one of any family
+        (``radius=2``); or everywhere.
+
+    Raises
+    ------
+    UsageError
+        A metric or a set that no record has, or both but not together.
+    """
+    _refuse(metrics, {measure.metric for measure in measures}, "metric", "--metric")
+    _refuse(on, {place for measure in measures for place in _names_of_place(measure)}, "set of rows", "--on")
+    chosen = [m for name in metrics for m in measures if m.metric == name] if metrics else list(measures)
+    chosen = [measure for measure in chosen if not on or set(on) & _names_of_place(measure)]
+    if not chosen:
+        raise UsageError(f"{', '.join(metrics)} was not measured on {', '.join(on)}; 'kdg table' shows what was")
+    return list(dict.fromkeys(chosen))
+
+
+def choose(measures: Sequence[Measure], metrics: Sequence[str] = (), on: Sequence[str] = ()) -> list[Measure]:
+    """As :func:`select`, of not too many measures where nothing is said.
+
+    By default the metrics are :data:`DEFAULT_METRICS`, as far as they were measured, on test rows; a metric that was not measured there
+    is taken on the grid, or on the sets that are one of a kind and, of each family, at radius 2 or on the set in the middle.
+    """
+    wanted = metrics or [name for name in DEFAULT_METRICS if any(measure.metric == name for measure in measures)]
+    chosen = select(measures, wanted, on)
+    return chosen if on else [m for name in wanted for m in _usual([measure for measure in chosen if measure.metric == name])]
+
+
+def _usual(of_metric: Sequence[Measure]) -> list[Measure]:
+    for place in ("test", "grid"):
+        if found := [measure for measure in of_metric if measure.on == place]:
+            return found
+    chosen = []
+    for name in dict.fromkeys(measure.ood for measure in of_metric):
+        family = [measure for measure in of_metric if measure.ood == name]
+        outside = [measure for measure in family if not measure.in_distribution] or family
+        middle = outside[(len(outside) - 1) // 2].params
+        at_two = [measure for measure in family if dict(measure.params).get("radius") == 2]
+        chosen += at_two or [measure for measure in family if measure.params == middle]
+    return chosen
+
+
+def _names_of_place(measure: Measure) -> set[str]:
+    """Every word by which ``--on`` means it."""
+    return {measure.on, measure.place, *([str(measure.ood)] if measure.ood else []), *(f"{k}={v:g}" for k, v in measure.params)}
+
+
+def _refuse(words: Sequence[str], known: set[str], what: str, flag: str) -> None:
+    for word in words:
+        if word not in known:
+            some = sorted(known, key=_by_number)
+            raise UsageError(f"no run has the {what} '{word}'{did_you_mean(word, some)} ({flag} takes: {', '.join(some)})")
+
+
+def _by_number(word: str) -> tuple[str, float]:
+    """Radius 10 after radius 2."""
+    match = re.search(r"[-\d.e+]+$", word)
+    try:
+        return (word[: match.start()], float(match[0])) if match else (word, 0.0)
+    except ValueError:
+        return word, 0.0

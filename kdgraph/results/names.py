@@ -1,0 +1,155 @@
+"""Runs by data set, method and repetition. Settings that differ are told apart by name: only what repeats one setting may be averaged."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kdgraph.results.filters import ABSENT, as_text, flat, value_of
+from kdgraph.results.records import Found
+
+OF_METHOD = ("preprocess", "parent", "calibrator", "gate")
+OF_PARENT = ("preprocess", "parent")
+REPEATS = ("fold",)
+"""Keys of a data set that repeat a run on other rows of it, as a seed does."""
+Repetition = tuple[int, ...]
+"""Seed, and fold where there is one."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run by the names that a table gives it.
+
+    Attributes
+    ----------
+    found : its record.
+    dataset, method, parent : names, with the config keys that tell them from another setting of the same name.
+    repetition : seed, and fold where there is one.
+    is_parent : whether nothing comes after the parent, so that the run has no method of its own.
+    """
+
+    found: Found
+    dataset: str
+    method: str
+    parent: str
+    repetition: Repetition
+    is_parent: bool
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """Its record."""
+        return self.found.record
+
+
+@dataclass(frozen=True)
+class _Setting:
+    """What is to be named: ``name`` where it is enough, its config, who could be mistaken for it (``family``) and where (``context``)."""
+
+    name: str
+    family: Hashable
+    context: Hashable
+    config: Mapping[str, Any]
+    always: bool = False
+
+    @property
+    def text(self) -> str:
+        return json.dumps(self.config, sort_keys=True, default=str)
+
+
+def named(found: Sequence[Found]) -> list[Run]:
+    """Name all runs, in the same order.
+
+    Two settings of one method on one data set get names apart. What differs between data sets only, as a network for images does from one
+    for tables, is one method all the same; :func:`differing_between_datasets` says so.
+    """
+    records = [one.record for one in found]
+    datasets = _names([_dataset(record) for record in records])
+    methods = _names([_method(record, dataset) for record, dataset in zip(records, datasets, strict=True)])
+    parents = _names([_parent(record, dataset) for record, dataset in zip(records, datasets, strict=True)])
+    return [
+        Run(one, dataset, method, parent, _repetition(one.record), one.record["calibrator"] == one.record["gate"] == "none")
+        for one, dataset, method, parent in zip(found, datasets, methods, parents, strict=True)
+    ]
+
+
+def told(repetition: Repetition) -> str:
+    """``3``, or ``3/0`` of seed 3 and fold 0."""
+    return "/".join(map(str, repetition))
+
+
+def differing_between_datasets(runs: Sequence[Run]) -> list[str]:
+    """A line for each method whose settings are not the same on all data sets."""
+    configs: dict[str, dict[str, Mapping[str, Any]]] = {}
+    for run in runs:
+        part = {group: run.record["config"][group] for group in OF_METHOD}
+        configs.setdefault(run.method, {}).setdefault(json.dumps(part, sort_keys=True, default=str), part)
+    return [f"{name} differs between data sets in {', '.join(differing(list(of.values())))}" for name, of in configs.items() if len(of) > 1]
+
+
+def differing(configs: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Dotted keys in which configs of the same groups differ; a group alone (``parent``) where the component is another one.
+
+    The keys inside a component are compared among configs that have the same one there.
+    """
+    keys: list[str] = []
+    for group in dict.fromkeys(key for config in configs for key in config):
+        of_name: dict[str, list[dict[str, Any]]] = {}
+        for config in configs:
+            node = config.get(group) or {}
+            inner = {key: value for key, value in flat(node, f"{group}.") if key != f"{group}.name"}
+            of_name.setdefault(str(node.get("name")), []).append(inner)
+        keys += [group] if len(of_name) > 1 else []
+        for nodes in of_name.values():
+            inside = dict.fromkeys(key for node in nodes for key in node)
+            keys += [key for key in inside if len({as_text(node.get(key, ABSENT)) for node in nodes}) > 1]
+    return list(dict.fromkeys(keys))
+
+
+def _names(settings: Sequence[_Setting]) -> list[str]:
+    texts = [setting.text for setting in settings]
+    groups: dict[tuple[Hashable, Hashable], dict[str, _Setting]] = {}
+    for setting, text in zip(settings, texts, strict=True):
+        groups.setdefault((setting.family, setting.context), {}).setdefault(text, setting)
+    keys: dict[Hashable, dict[str, None]] = {}
+    shared: set[tuple[Hashable, str]] = set()
+    for (family, _), of in groups.items():
+        if len(of) > 1:
+            keys.setdefault(family, {}).update(dict.fromkeys(differing([setting.config for setting in of.values()])))
+            names = [setting.name for setting in of.values()]
+            shared |= {(family, s.name) for s in of.values() if s.always or names.count(s.name) > 1}
+    made: dict[tuple[str, Hashable, str], str] = {}
+    for setting, text in zip(settings, texts, strict=True):
+        if (setting.name, setting.family, text) not in made:
+            told = keys.get(setting.family, {}) if (setting.family, setting.name) in shared else {}
+            made[setting.name, setting.family, text] = " ".join([setting.name, *_words(setting.config, told)])
+    return [made[setting.name, setting.family, text] for setting, text in zip(settings, texts, strict=True)]
+
+
+def _words(config: Mapping[str, Any], keys: Mapping[str, None]) -> list[str]:
+    values = {key: value_of({"config": config}, key) for key in keys}
+    return [f"{key.removeprefix('dataset.')}={as_text(value)}" for key, value in values.items() if value is not ABSENT]
+
+
+def _dataset(record: Mapping[str, Any]) -> _Setting:
+    node = {key: value for key, value in record["config"]["dataset"].items() if key not in REPEATS}
+    name = str(record["dataset"]["name"])
+    return _Setting(name, name, None, {"dataset": node})
+
+
+def _method(record: Mapping[str, Any], dataset: str) -> _Setting:
+    """A preset's name says its settings, ``<parent>-<calibrator>`` does not."""
+    parts = [str(record[part]) for part in ("parent", "calibrator", "gate")]
+    composed = record["method"] in ("-".join(parts), "-".join(parts[:2]))
+    config = {group: record["config"][group] for group in OF_METHOD}
+    return _Setting(str(record["method"]), tuple(parts), dataset, config, always=composed)
+
+
+def _parent(record: Mapping[str, Any], dataset: str) -> _Setting:
+    return _Setting(str(record["parent"]), record["parent"], dataset, {group: record["config"][group] for group in OF_PARENT})
+
+
+def _repetition(record: Mapping[str, Any]) -> Repetition:
+    fold = record["config"]["dataset"].get("fold")
+    return (record["seed"],) if fold is None else (record["seed"], fold)

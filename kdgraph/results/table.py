@@ -1,0 +1,119 @@
+"""The table of all numbers: a row for each run, model, metric and set of rows; and a wide view of it for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping, Sequence
+from typing import Any
+
+from kdgraph.errors import UsageError
+from kdgraph.messages import unknown_key
+from kdgraph.metrics import METRICS
+from kdgraph.results.filters import ABSENT, as_text, flat, value_of
+from kdgraph.results.measures import Measure, measured
+from kdgraph.results.records import Found
+
+COLUMNS = {
+    "dataset": "name of the data set",
+    "method": "name of parent, calibrator and gate together: the preset's, or <parent>-<calibrator>[-<gate>]",
+    "parent": "name of the parent",
+    "calibrator": "name of the calibrator",
+    "gate": "name of the gate, or none",
+    "seed": "seed of the run",
+    "run_id": "8 hex digits: a hash of the config",
+    "of": "which model: parent, or calibrated (the parent with calibrator and gate)",
+    "metric": "name of the metric",
+    "on": "which rows: test, grid (the square grid of a simulation), or ood (out of distribution)",
+    "ood": "name of the out-of-distribution set; empty elsewhere",
+    "params": "which of its family the set is: radius=2",
+    "in_distribution": "true where the set is where its family meets the training data",
+    "options": "options of the metric: bins=15 strategy=uniform norm=l1",
+    "value": "the number; empty where the metric is not defined",
+    "stderr": "its standard error over rows; empty where it is not a mean over rows. Not of training, nor of a difference",
+    "n": "rows that were averaged",
+    "better": "which direction is: lower, higher or neither",
+    "prior": "the largest class share of the training rows, which confidence should fall to far from them",
+    "n_train": "training rows",
+    "n_calibration": "calibration rows",
+    "n_test": "test rows",
+    "n_features": "features",
+    "fingerprint": "hash of the rows of all three: runs with the same one saw the same rows",
+    "seconds": "seconds of all stages, each of when it was done",
+    "peak_memory_mb": "the largest resident memory of any stage, in MB",
+    "path": "directory of the run",
+}
+"""Column → what it holds; further ones are keys of the config, as many as are asked for."""
+
+_OF_ENTRY = ("of", "metric", "on", "ood", "params", "in_distribution", "options", "value", "stderr", "n", "better")
+
+
+def columns(found: Sequence[Found], keys: Sequence[str] = (), wanted: Container[Measure] | None = None) -> dict[str, list[Any]]:
+    """The table by column, in the order of :data:`COLUMNS`; its rows are in the order of the runs.
+
+    Parameters
+    ----------
+    found : the runs.
+    keys : of the config, a column each, by their dotted names (``parent.n_estimators``). Numbers and words stay what they are; a list is
+        text; a run without the key has None.
+    wanted : the measures to take; None: all.
+
+    Raises
+    ------
+    UsageError
+        A key that no run has, or one that is a column already.
+    """
+    check_keys(found, keys)
+    table: dict[str, list[Any]] = {name: [] for name in [*COLUMNS, *keys]}
+    for one in found:
+        of_run = {**_of_run(one), **{key: _cell(value_of(one.record, key)) for key in keys}}
+        entries = [_of_entry(measure, entry) for measure, entry in measured(one.record) if wanted is None or measure in wanted]
+        for name, value in of_run.items():
+            table[name] += [value] * len(entries)
+        for name, values in zip(_OF_ENTRY, zip(*entries, strict=True), strict=False):  # no entry: nothing to add
+            table[name] += values
+    return table
+
+
+def check_keys(found: Sequence[Found], keys: Sequence[str]) -> None:
+    """Raise :class:`~kdgraph.errors.UsageError` on a key that cannot be a column."""
+    for key in keys:
+        if key in COLUMNS:
+            raise UsageError(f"'{key}' is a column of the table already; --with takes other keys of the config")
+        if all(value_of(one.record, key) is ABSENT for one in found):
+            raise unknown_key(key, {name for one in found for name, _ in flat(one.record["config"])})
+
+
+def _of_run(found: Found) -> dict[str, Any]:
+    record, data = found.record, found.record["dataset"]
+    return {
+        "dataset": data["name"],
+        **{name: record[name] for name in ("method", "parent", "calibrator", "gate", "seed", "run_id")},
+        "prior": max(data["prior"], default=None),
+        **{name: data[name] for name in ("n_train", "n_calibration", "n_test", "n_features", "fingerprint")},
+        "seconds": round(sum(record["seconds"].values()), 4),
+        "peak_memory_mb": max(record["peak_memory_mb"].values(), default=None),
+        "path": str(found.path),
+    }
+
+
+def _of_entry(measure: Measure, entry: Mapping[str, Any]) -> tuple[Any, ...]:
+    """In the order of :data:`_OF_ENTRY`."""
+    known = METRICS.get(measure.metric)
+    return (
+        entry["of"],
+        measure.metric,
+        measure.on,
+        measure.ood,
+        " ".join(f"{key}={value:g}" for key, value in measure.params),
+        bool(entry.get("in_distribution", False)),
+        " ".join(f"{key}={value}" for key, value in measure.options),
+        entry["value"],
+        entry["stderr"],
+        entry["n"],
+        known.better if known else "neither",
+    )
+
+
+def _cell(value: Any) -> Any:
+    if value is ABSENT or value is None or isinstance(value, bool | int | float | str):
+        return None if value is ABSENT else value
+    return as_text(value)

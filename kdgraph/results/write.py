@@ -1,0 +1,117 @@
+"""Tables as files: Parquet and CSV for programs, Markdown and LaTeX for people."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from kdgraph.errors import UsageError
+from kdgraph.runner.files import write_atomically
+
+TEX = str.maketrans(
+    {
+        **{letter: f"\\{letter}" for letter in "&%$#_{}"},
+        **{"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"},
+        **{"±": r"$\pm$", "–": "--", "−": "$-$", "χ": r"$\chi$", "²": "$^2$", "α": r"$\alpha$", "≥": r"$\geq$", "<": "$<$", ">": "$>$"},
+    }
+)
+MARKDOWN = str.maketrans({"|": "\\|", "*": "\\*", "<": "&lt;"})
+
+
+def kind_of(path: str | Path, kinds: Sequence[str], flag: str = "--output") -> str:
+    """The file's ending without its dot, if it is one of ``kinds`` and the folder is there.
+
+    Raises
+    ------
+    UsageError
+        It is another one, or there is no such folder.
+    """
+    kind, folder = Path(path).suffix.removeprefix("."), Path(path).absolute().parent
+    if kind not in kinds:
+        endings = [f".{known}" for known in kinds]
+        raise UsageError(f"{flag} must end in {', '.join(endings[:-1])} or {endings[-1]}, got '{path}'")
+    if not folder.is_dir():
+        raise UsageError(f"{flag}: no folder '{Path(path).parent}'; make it first")
+    return kind
+
+
+def write_columns(columns: Mapping[str, Sequence[Any]], path: str | Path) -> None:
+    """Write a table given by its columns as .parquet, .csv, .md or .tex; None is null, in text an empty cell."""
+    kind = kind_of(path, ("parquet", "csv", "md", "tex"))
+    if kind in ("parquet", "csv"):
+        content = _arrow(columns, kind)
+    else:
+        rows = [[as_cell(value) for value in row] for row in zip(*columns.values(), strict=True)]
+        sides = ["right" if _is_number(values) else "left" for values in columns.values()]
+        lines = markdown(list(columns), rows, sides) if kind == "md" else latex(list(columns), rows, sides)
+        content = ("\n".join(lines) + "\n").encode()
+    write_atomically(Path(path), content)
+
+
+def markdown(head: Sequence[str], rows: Sequence[Sequence[str]], sides: Sequence[str]) -> list[str]:
+    """Lines of a table; a cell that begins and ends with ``**`` is bold. ``sides`` are "left" or "right"."""
+    rule = ["---:" if side == "right" else "---" for side in sides]
+    cells = [head, rule, *([_dressed(cell, MARKDOWN, "**{}**") for cell in row] for row in rows)]
+    return [f"| {' | '.join(row)} |" for row in cells]
+
+
+def latex(head: Sequence[str], rows: Sequence[Sequence[str]], sides: Sequence[str]) -> list[str]:
+    """Lines of a ``tabular`` with the rules of booktabs; a cell that begins and ends with ``**`` is bold."""
+    body = [" & ".join(_dressed(cell, TEX, r"\textbf{{{}}}") for cell in row) + r" \\" for row in rows]
+    return [
+        rf"\begin{{tabular}}{{{''.join(side[0] for side in sides)}}}",
+        r"\toprule",
+        " & ".join(name.translate(TEX) for name in head) + r" \\",
+        r"\midrule",
+        *body,
+        r"\bottomrule",
+        r"\end{tabular}",
+    ]
+
+
+def as_cell(value: Any) -> str:
+    """A value of any column as text; numbers as they are, to the last digit."""
+    if value is None:
+        return ""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _dressed(cell: str, letters: Mapping[int, str], bold: str) -> str:
+    if len(cell) > 4 and cell.startswith("**") and cell.endswith("**"):
+        return bold.format(cell[2:-2].translate(letters))
+    return cell.translate(letters)
+
+
+def _is_number(values: Sequence[Any]) -> bool:
+    known = [value for value in values if value is not None]
+    return bool(known) and all(isinstance(value, int | float) and not isinstance(value, bool) for value in known)
+
+
+def _arrow(columns: Mapping[str, Sequence[Any]], kind: str) -> bytes:
+    import pyarrow as pa
+
+    table = pa.table({name: _array(values) for name, values in columns.items()})
+    buffer = io.BytesIO()
+    if kind == "parquet":
+        from pyarrow.parquet import write_table
+
+        write_table(table, buffer)
+    else:
+        from pyarrow.csv import write_csv
+
+        write_csv(table, buffer)
+    return buffer.getvalue()
+
+
+def _array(values: Sequence[Any]) -> Any:
+    """One type a column: of values of several kinds it is text, and so it is where all are missing."""
+    import pyarrow as pa
+
+    kinds = {type(value) for value in values if value is not None}
+    if kinds and kinds <= {int, float}:
+        return pa.array(values, pa.float64() if float in kinds else pa.int64())
+    if kinds == {bool}:
+        return pa.array(values, pa.bool_())
+    return pa.array([value if value is None else value if isinstance(value, str) else as_cell(value) for value in values], pa.string())

@@ -1,0 +1,122 @@
+"""What a number measures: names, directions, and the choice among measures."""
+
+from __future__ import annotations
+
+import pytest
+
+from kdgraph.errors import UsageError
+from kdgraph.results.measures import Measure, choose, measured, select, tell_apart
+
+EVERYTHING = {
+    "error": 0.1, "ece": 0.1, "nll": 0.1, "mmc": 0.8, "hellinger@grid": 0.2,
+    **{f"{metric}@sphere:radius={r}": 0.1 for metric in ("mmc", "oce") for r in (1, 2, 5)}, "oce@kmnist": 0.3,
+}  # fmt: skip
+
+
+def measures_of(record) -> list[Measure]:
+    return list(dict.fromkeys(measure for measure, _ in measured(record)))
+
+
+@pytest.fixture
+def there(record) -> list[Measure]:
+    return measures_of(record(values=EVERYTHING))
+
+
+def test_names_are_those_that_are_typed_and_read(there) -> None:
+    assert {measure.id: (measure.label, measure.better) for measure in there} == {
+        "error": ("error", "lower"),
+        "ece": ("ECE (15 bins)", "lower"),
+        "nll": ("NLL", "lower"),
+        "mmc": ("mean max confidence", "neither"),
+        "hellinger@grid": ("Hellinger on the grid", "lower"),
+        "mmc@sphere:radius=1": ("confidence at radius 1", "neither"),
+        "mmc@sphere:radius=2": ("confidence at radius 2", "neither"),
+        "mmc@sphere:radius=5": ("confidence at radius 5", "neither"),
+        "oce@sphere:radius=1": ("OCE at radius 1", "neither"),  # there are training data
+        "oce@sphere:radius=2": ("OCE at radius 2", "lower"),
+        "oce@sphere:radius=5": ("OCE at radius 5", "lower"),
+        "oce@kmnist": ("OCE on kmnist", "lower"),
+    }
+
+
+def test_where_a_family_meets_the_data_nothing_is_better(record) -> None:
+    one = record(values={"oce@ellipse:axis=30": 0.1})
+    one["metrics"][0]["in_distribution"] = True
+    inside, outside = (measure for measure, _ in measured(one))
+    assert (inside.better, outside.better) == ("neither", "lower")
+    assert outside.label == "OCE on ellipse, axis 30"
+
+
+def test_a_metric_that_nobody_knows_has_no_direction(record) -> None:
+    (measure, _), *_ = measured(record(values={"my_score": 1.0}))
+    assert (measure.id, measure.label, measure.better) == ("my_score", "my_score", "neither")
+
+
+def test_other_options_or_other_draws_are_another_measure(record) -> None:
+    usual = record(values={"ece": 0.1, "oce@sphere:radius=2": 0.2})
+    bins = record(values={"ece": 0.1}, config={"metrics.test.ece.bins": 10})
+    mass = record(values={"ece": 0.1}, config={"metrics.test.ece.strategy": "mass"})
+    drawn = record(values={"oce@sphere:radius=2": 0.2}, config={"ood.draw": "normal"})
+    finer = record(values={"oce@sphere:radius=2": 0.2}, config={"ood.n": 5000, "ood.radii": [2]})
+    labels = tell_apart(list(dict.fromkeys(measure for one in (usual, bins, mass, drawn, finer) for measure in measures_of(one))))
+    assert list(labels.values()) == [
+        "ECE (15 bins) (strategy uniform)",
+        "OCE at radius 2 (draw uniform)",
+        "ECE (10 bins)",
+        "ECE (15 bins) (strategy mass)",
+        "OCE at radius 2 (draw normal)",
+    ]
+
+
+def ids(measures) -> list[str]:
+    return [measure.id for measure in measures]
+
+
+def test_by_default_it_is_what_is_read_most(there) -> None:
+    assert ids(choose(there)) == ["error", "nll", "ece", "oce@sphere:radius=2", "oce@kmnist"]
+    assert ids(choose(there, ["hellinger", "mmc"])) == ["hellinger@grid", "mmc"]
+
+
+def test_of_a_family_without_radius_2_it_is_the_middle_of_what_is_outside(record) -> None:
+    values = {f"oce@{name}:{key}={r}": 0.1 for name, key in (("sphere", "radius"), ("shift", "t")) for r in (0.5, 3, 4, 6)}
+    one = record(values=values)
+    for item in one["metrics"]:
+        item["in_distribution"] = item["params"] in ({"t": 0.5}, {"t": 6.0})
+    assert ids(choose(measures_of(one))) == ["oce@sphere:radius=4", "oce@shift:t=3"]
+
+
+@pytest.mark.parametrize(
+    ("metrics", "on", "expected"),
+    [
+        ([], [], list(EVERYTHING)),
+        (["nll", "error"], [], ["nll", "error"]),
+        (["oce"], [], ["oce@sphere:radius=1", "oce@sphere:radius=2", "oce@sphere:radius=5", "oce@kmnist"]),
+        ([], ["test"], ["error", "ece", "nll", "mmc"]),
+        ([], ["grid"], ["hellinger@grid"]),
+        (["oce"], ["kmnist"], ["oce@kmnist"]),
+        ([], ["radius=2"], ["mmc@sphere:radius=2", "oce@sphere:radius=2"]),
+        (["mmc"], ["sphere:radius=5", "test"], ["mmc", "mmc@sphere:radius=5"]),
+        (["oce"], ["ood"], ["oce@sphere:radius=1", "oce@sphere:radius=2", "oce@sphere:radius=5", "oce@kmnist"]),
+    ],
+)
+def test_metrics_and_places_choose(there, metrics, on, expected) -> None:
+    assert ids(select(there, metrics, on)) == expected
+
+
+@pytest.mark.parametrize(
+    ("metrics", "on", "said"),
+    [
+        (["ecee"], [], "no run has the metric 'ecee'; did you mean 'ece'? (--metric takes: ece, error, hellinger, mmc, nll, oce)"),
+        (["error"], ["radius=2"], "error was not measured on radius=2; 'kdg table' shows what was"),
+        (
+            [],
+            ["radius=3"],
+            "no run has the set of rows 'radius=3'; did you mean 'radius=5'? (--on takes: grid, kmnist, ood, radius=1, radius=2, radius=5, "
+            "sphere, sphere:radius=1, sphere:radius=2, sphere:radius=5, test)",
+        ),
+    ],
+)
+def test_what_was_not_measured_is_an_error_with_what_was(there, metrics, on, said) -> None:
+    with pytest.raises(UsageError) as caught:
+        select(there, metrics, on)
+    assert str(caught.value) == said

@@ -1,0 +1,127 @@
+"""Settings that differ get names apart; what repeats a setting does not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kdgraph.results.names import differing, differing_between_datasets, named
+
+
+def names(runs) -> list[tuple[str, str, str]]:
+    return [(run.dataset, run.method, run.parent) for run in runs]
+
+
+def test_a_setting_alone_goes_by_its_own_name(record, found) -> None:
+    runs = named(found([record(d, m, seed=s) for d in ("a", "b") for m in ("kdf", "isotonic") for s in (0, 1)]))
+    assert {run.method for run in runs} == {"kdf", "isotonic"} and {run.dataset for run in runs} == {"a", "b"}
+    assert {run.parent for run in runs} == {"random_forest"} and {run.repetition for run in runs} == {(0,), (1,)}
+
+
+def test_settings_of_one_method_on_one_data_set_are_told_apart_everywhere(record, found) -> None:
+    changed = {"calibrator.alpha": 0.05, "calibrator.robust": False}
+    runs = named(found([record("a"), record("a", config=changed), record("b"), record("b", "isotonic")]))
+    assert [run.method for run in runs] == [
+        "kdf calibrator.alpha=0.005 calibrator.robust=true",
+        "kdf calibrator.alpha=0.05 calibrator.robust=false",
+        "kdf calibrator.alpha=0.005 calibrator.robust=true",
+        "isotonic",
+    ]
+
+
+def test_what_is_measured_or_drawn_makes_no_other_method(record, found) -> None:
+    configs = ({}, {"metrics.test.error": {"x": 1}}, {"figures.draw": ["posterior_maps"]}, {"ood.n": 7})
+    assert {run.method for run in named(found([record(config=config) for config in configs]))} == {"kdf"}
+
+
+def test_a_composed_name_says_its_settings_beside_the_preset_of_the_same_parts(record, found) -> None:
+    composed = record("a", "random_forest-kdf", calibrator="kdf", config={"calibrator.alpha": 1.0})
+    runs = named(found([record("a"), composed]))
+    assert [run.method for run in runs] == ["kdf", "random_forest-kdf calibrator.alpha=1.0"]
+    assert [run.method for run in named(found([composed]))] == ["random_forest-kdf"]  # alone it needs none
+
+
+def test_sizes_of_one_data_set_are_told_apart_and_so_are_their_methods_not(record, found) -> None:
+    runs = named(found([record("a", config={"dataset.n_train": n}) for n in (100, 1000)] + [record("b")]))
+    assert names(runs) == [
+        ("a n_train=100", "kdf", "random_forest"),
+        ("a n_train=1000", "kdf", "random_forest"),
+        ("b", "kdf", "random_forest"),
+    ]
+
+
+def test_folds_repeat_a_run_as_seeds_do(record, found) -> None:
+    runs = named(found([record("a", seed=1, config={"dataset.fold": fold}) for fold in (0, 1)]))
+    assert [(run.dataset, run.repetition) for run in runs] == [("a", (1, 0)), ("a", (1, 1))]
+
+
+def test_parents_of_other_settings_are_told_apart_too(record, found) -> None:
+    changed = {"parent.n_estimators": 10}
+    runs = named(found([record("a", "kdf"), record("a", "isotonic", config=changed), record("b", "isotonic", config=changed)]))
+    assert names(runs) == [
+        ("a", "kdf", "random_forest parent.n_estimators=500"),
+        ("a", "isotonic", "random_forest parent.n_estimators=10"),
+        ("b", "isotonic", "random_forest parent.n_estimators=10"),
+    ]
+
+
+def test_what_differs_between_data_sets_alone_is_one_method_and_is_said(record, found) -> None:
+    runs = named(found([record("a", "kdn"), record("b", "kdn", parent="cnn"), record("b", "isotonic")]))
+    assert [run.method for run in runs] == ["kdn", "kdn", "isotonic"]
+    assert differing_between_datasets(runs) == ["kdn differs between data sets in parent"]
+
+
+@pytest.mark.parametrize(
+    ("configs", "expected"),
+    [
+        ([{"a": {"name": "x", "k": 1}}, {"a": {"name": "x", "k": 1}}], []),
+        ([{"a": {"name": "x", "k": 1}}, {"a": {"name": "x", "k": 2}}], ["a.k"]),
+        ([{"a": {"name": "x", "k": 1}}, {"a": {"name": "y", "m": 2}}], ["a"]),  # another class: its own keys say nothing
+        ([{"a": {"name": "x", "k": 1}}, {"a": {"name": "x", "k": 2}}, {"a": {"name": "y"}}], ["a", "a.k"]),
+        ([{"a": {"name": "x", "in": {"k": 1, "l": [1]}}}, {"a": {"name": "x", "in": {"k": 1, "l": [2]}}}], ["a.in.l"]),
+        ([{"a": {"name": "x"}}, {"a": {"name": "x", "k": None}}], ["a.k"]),
+        ([{"a": None}, {"a": {"name": "x"}}], ["a"]),
+        ([{"a": {"name": "x", "_target_": "p.X"}}, {"a": {"name": "x", "_target_": "q.X"}}], ["a._target_"]),
+        ([{"a": {"name": "x", "_target_": "p.X"}}, {"a": {"name": "y", "_target_": "q.X"}}], ["a"]),
+    ],
+)
+def test_differing_keys(configs, expected) -> None:
+    assert differing(configs) == expected
+
+
+CHOICES = st.fixed_dictionaries(
+    {
+        "calibrator.alpha": st.sampled_from([0.1, 0.2]),
+        "calibrator.name": st.sampled_from(["kdf", "isotonic"]),
+        "parent.max_depth": st.sampled_from([None, 3]),
+        "preprocess.name": st.sampled_from(["default", "standardized"]),
+        "dataset.n_train": st.sampled_from([10, 20]),
+        "dataset.name": st.sampled_from(["a", "b"]),
+    }
+)
+
+
+@given(st.lists(CHOICES, min_size=1, max_size=8))
+@settings(deadline=None)
+def test_on_one_data_set_a_name_is_one_setting_and_a_setting_has_one_name(configs) -> None:
+    from kdgraph.results.records import Found
+    from tests.results.conftest import make_record
+
+    runs = named([Found(Path(), make_record(c["dataset.name"], c["calibrator.name"], config=c)) for c in configs])
+    for one, c in zip(runs, configs, strict=True):
+        for other, d in zip(runs, configs, strict=True):
+            same_data = all(c[key] == d[key] for key in c if key.startswith("dataset."))
+            same_method = all(c[key] == d[key] for key in c if not key.startswith("dataset."))
+            assert (one.dataset == other.dataset) == same_data
+            if same_data:
+                assert (one.method == other.method) == same_method
+            if same_method:
+                assert one.method == other.method
+
+
+def test_a_run_of_the_parent_alone_is_no_method(record, found) -> None:
+    alone, gated = named(found([record(method="forest", calibrator="none"), record(method="g", calibrator="none", gate="density")]))
+    assert alone.is_parent and not gated.is_parent

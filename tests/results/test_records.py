@@ -1,0 +1,90 @@
+"""Finding finished runs: which of them, in which order, and what is said of those that are left out."""
+
+from __future__ import annotations
+
+import gc
+import json
+
+import pytest
+
+from kdgraph.errors import UsageError
+from kdgraph.results.records import find, without_collection
+from kdgraph.run_config import RECORD_SCHEMA
+
+
+def places(found) -> list[tuple[str, str, int]]:
+    return [(one.record["dataset"]["name"], one.record["method"], one.record["seed"]) for one in found]
+
+
+def test_runs_come_by_data_set_method_and_seed_as_a_number(record, outputs) -> None:
+    out = outputs([record("b"), record("a", "kdf", seed=10), record("a", "kdf", seed=9), record("a", "isotonic", seed=11)])
+    found = find(out)
+    assert places(found) == [("a", "isotonic", 11), ("a", "kdf", 9), ("a", "kdf", 10), ("b", "kdf", 0)]
+    assert all((one.path / "result.json").exists() for one in found)
+    assert found[0].record == json.loads((found[0].path / "result.json").read_text())
+
+
+def test_a_folder_at_any_level_will_do_and_hidden_ones_are_not_looked_into(record, outputs) -> None:
+    out = outputs([record("a", seed=s) for s in (0, 1)] + [record("b")])
+    hidden = out / ".store" / "fit" / "x"
+    hidden.mkdir(parents=True)
+    (hidden / "result.json").write_text(json.dumps(record("c")))
+    assert len(find(out)) == 3
+    assert places(find(out / "a")) == [("a", "kdf", 0), ("a", "kdf", 1)]
+    (one,) = find(out / "b")
+    assert find(one.path) == [one]
+
+
+def test_a_run_that_is_not_finished_is_none(record, outputs) -> None:
+    out = outputs([record("a")])
+    (out / "a" / "kdf" / "00000000").mkdir()
+    (out / "a" / "kdf" / "00000000" / "error.txt").write_text("ValueError: no")
+    assert len(find(out)) == 1
+
+
+def test_what_cannot_be_used_is_left_out_and_said_in_one_line(record, outputs, capsys) -> None:
+    out = outputs([record(), record("a", schema=2), record("b", schema=1), record("c", schema=2)])
+    for name, text in (("empty", ""), ("list", "[]")):
+        (out / "d" / name).mkdir(parents=True)
+        (out / "d" / name / "result.json").write_text(text)
+    assert places(find(out)) == [("spiral", "kdf", 0)]
+    said = (
+        f"left out of {out}: 3 runs of another version (schema 1, 2; this kdgraph reads {RECORD_SCHEMA}); "
+        "2 runs whose result.json cannot be read"
+    )
+    assert capsys.readouterr().err == f"kdg: {said}\n"
+    told: list[str] = []
+    find(out, tell=told.append)
+    assert told == [said] and capsys.readouterr().err == ""
+
+
+def test_a_folder_without_runs_is_an_error_of_one_line(tmp_path, record, outputs) -> None:
+    with pytest.raises(UsageError) as caught:
+        find(tmp_path / "nowhere")
+    assert str(caught.value) == f"--out must be a folder with runs, got '{tmp_path / 'nowhere'}', which is no folder"
+    with pytest.raises(UsageError) as caught:
+        find(tmp_path)
+    assert str(caught.value) == f"no finished run in '{tmp_path}'; make one with 'kdg run', or name another folder with --out"
+
+
+def test_filters_must_hold_together(record, outputs) -> None:
+    out = outputs([record(d, m, seed=s) for d in ("a", "b") for m in ("kdf", "isotonic") for s in (0, 1)])
+    assert places(find(out, ["dataset=a", "method!=kdf", "seed=1"])) == [("a", "isotonic", 1)]
+    with pytest.raises(UsageError) as caught:
+        find(out, ["dataset=a", "dataset=b"])
+    assert str(caught.value) == f"none of the 8 runs in '{out}' has dataset=a dataset=b"
+
+
+@pytest.mark.parametrize("collects", [True, False])
+def test_the_garbage_collector_is_left_as_it_was(collects) -> None:
+    was = gc.isenabled()
+    try:
+        (gc.enable if collects else gc.disable)()
+        with without_collection():
+            assert not gc.isenabled()
+        assert gc.isenabled() == collects
+        with pytest.raises(UsageError), without_collection():
+            raise UsageError
+        assert gc.isenabled() == collects
+    finally:
+        (gc.enable if was else gc.disable)()

@@ -1,0 +1,100 @@
+"""The table of all numbers: every number once, under documented columns, and the same from a file."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from kdgraph.errors import UsageError
+from kdgraph.results.measures import choose, measured
+from kdgraph.results.table import COLUMNS, columns
+from kdgraph.results.write import as_cell, kind_of, latex, markdown, write_columns
+
+VALUES = {"error": 0.1, "ece": None, "oce@sphere:radius=2": 0.25}
+
+
+@pytest.fixture
+def runs(record, found):
+    return found([record("a", values=VALUES), record("b|c", "gated_kdf", calibrator="kdf", gate="density", seed=3, values=VALUES)])
+
+
+def test_every_number_is_a_row_under_documented_columns(runs) -> None:
+    table = columns(runs)
+    assert list(table) == list(COLUMNS) and all(what for what in COLUMNS.values())
+    assert {len(values) for values in table.values()} == {sum(len(one.record["metrics"]) for one in runs)}
+    last = {name: values[-1] for name, values in table.items()}
+    assert last == {
+        "dataset": "b|c", "method": "gated_kdf", "parent": "random_forest", "calibrator": "kdf", "gate": "density", "seed": 3,
+        "run_id": runs[1].record["run_id"], "of": "calibrated", "metric": "oce", "on": "ood", "ood": "sphere", "params": "radius=2",
+        "in_distribution": False, "options": "", "value": 0.25, "stderr": 0.01, "n": 50, "better": "lower", "prior": 0.6, "n_train": 100,
+        "n_calibration": 30, "n_test": 40, "n_features": 2, "fingerprint": "b|c 3", "seconds": 1.75, "peak_memory_mb": 200.0,
+        "path": str(runs[1].path),
+    }  # fmt: skip
+    assert table["options"][1] == "bins=15 strategy=uniform norm=l1"
+
+
+def test_some_measures_only(runs) -> None:
+    wanted = choose([measure for measure, _ in measured(runs[0].record)], ["error"])
+    table = columns(runs, wanted=set(wanted))
+    assert set(table["metric"]) == {"error"} and len(table["value"]) == 4
+
+
+def test_a_run_without_numbers_has_no_row(record, found) -> None:
+    assert {len(values) for values in columns(found([record(values={})])).values()} == {0}
+
+
+def test_keys_of_the_config_are_columns(runs) -> None:
+    table = columns(runs, ["calibrator.alpha", "calibrator.layers", "parent.max_depth", "metrics.test.ece.bins"])
+    assert list(table)[len(COLUMNS) :] == ["calibrator.alpha", "calibrator.layers", "parent.max_depth", "metrics.test.ece.bins"]
+    assert (table["calibrator.alpha"][0], table["calibrator.layers"][0], table["parent.max_depth"][0]) == (0.005, "[200,200]", None)
+    with pytest.raises(UsageError) as caught:
+        columns(runs, ["calibrator.alfa"])
+    assert str(caught.value) == "unknown key 'calibrator.alfa'; did you mean 'calibrator.alpha'?"
+    with pytest.raises(UsageError) as caught:
+        columns(runs, ["seed"])
+    assert str(caught.value) == "'seed' is a column of the table already; --with takes other keys of the config"
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+def test_a_file_has_the_same_numbers(runs, tmp_path, kind) -> None:
+    table = columns(runs, ["calibrator.layers"])
+    path = tmp_path / f"numbers.{kind}"
+    write_columns(table, path)
+    read = pd.read_parquet(path) if kind == "parquet" else pd.read_csv(path, keep_default_na=False, na_values={"value": "", "stderr": ""})
+    expected = pd.DataFrame({name: ["" if v is None else v for v in values] for name, values in table.items()})
+    expected[["value", "stderr"]] = expected[["value", "stderr"]].replace("", None).astype(float)
+    if kind == "parquet":
+        expected["ood"] = expected["ood"].replace("", None)
+    pd.testing.assert_frame_equal(read, expected, check_exact=True, check_dtype=kind == "parquet")
+
+
+def test_columns_of_several_kinds_become_text_and_empty_ones_too(tmp_path) -> None:
+    path = tmp_path / "x.parquet"
+    write_columns({"mixed": [1, "auto", None], "numbers": [1, 2.5, None], "none": [None] * 3, "true": [True, None, False]}, path)
+    read = pd.read_parquet(path)
+    assert [value if isinstance(value, str) else None for value in read["mixed"]] == ["1", "auto", None]
+    assert read["numbers"].dtype == float and read["none"].isna().all() and read["true"].tolist() == [True, None, False]
+
+
+def test_markdown_and_latex_keep_every_letter(tmp_path) -> None:
+    write_columns({"a_b": ["x|y", "50 %"], "n": [1, None]}, tmp_path / "x.md")
+    assert (tmp_path / "x.md").read_text() == "| a_b | n |\n| --- | ---: |\n| x\\|y | 1 |\n| 50 % |  |\n"
+    write_columns({"a_b": ["x|y", "50 %"], "n": [1, None]}, tmp_path / "x.tex")
+    lines = [r"\begin{tabular}{lr}", r"\toprule", r"a\_b & n \\", r"\midrule", r"x|y & 1 \\", r"50 \% &  \\", r"\bottomrule"]
+    assert (tmp_path / "x.tex").read_text().splitlines() == [*lines, r"\end{tabular}"]
+    assert latex(["m"], [["**0.1 ± 0.2**"], ["a*b"]], ["left"])[4:6] == [r"\textbf{0.1 $\pm$ 0.2} \\", r"a*b \\"]
+    assert markdown(["m"], [["**0.1**"], ["a*b"], ["<0.001"]], ["right"])[2:] == ["| **0.1** |", "| a\\*b |", "| &lt;0.001 |"]
+
+
+def test_cells_are_exact() -> None:
+    assert [as_cell(value) for value in (None, True, 0.1 + 0.2, 3, "x")] == ["", "true", "0.30000000000000004", "3", "x"]
+
+
+def test_only_kinds_that_are_known_and_folders_that_are_there(tmp_path) -> None:
+    assert kind_of(tmp_path / "a.b.csv", ("parquet", "csv")) == "csv"
+    with pytest.raises(UsageError) as caught:
+        kind_of("x.xlsx", ("parquet", "csv", "md"))
+    assert str(caught.value) == "--output must end in .parquet, .csv or .md, got 'x.xlsx'"
+    with pytest.raises(UsageError) as caught:
+        kind_of(tmp_path / "no" / "x.svg", ("svg", "png"), "--figure")
+    assert str(caught.value) == f"--figure: no folder '{tmp_path / 'no'}'; make it first"
