@@ -16,9 +16,10 @@ run: $(VENV)/.run  ## install, then run the kernel density forest on the spiral 
 test: lint  ## install with the dev extra, then check style, types and tests
 	@$(BIN)/pytest -n 2
 
-bench: $(VENV)/.run  ## time the kernel density forest and network against the parents that they wrap
+bench: $(VENV)/.run  ## time the kernel density forest and network against the parents that they wrap, and sweeps against bare loops
 	@$(BIN)/python scripts/bench_kdf.py
 	@$(BIN)/python scripts/bench_kdn.py
+	@$(BIN)/python scripts/bench_sweep.py
 
 lint: $(VENV)/.dev  ## check style and types only
 	@$(BIN)/ruff check --quiet --output-format concise

@@ -41,6 +41,10 @@ class RunFailed(KdgError):
     """The run itself failed; what was done before it stays in the store."""
 
 
+class CannotWrite(RunFailed):
+    """A file of a run cannot be written: the disk is full, or the folder is closed. What was whole before it stays whole."""
+
+
 def did_you_mean(word: str, known: Iterable[str], otherwise: str = "") -> str:
     """``; did you mean 'spiral'?`` if something known is close to ``word``, else ``otherwise``: the end of a message.
 

@@ -22,6 +22,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from kdgraph.runner.files import told_in_one_line
+
 POLL_SECONDS = 0.1
 UNREADABLE_SECONDS = 5.0
 """A claim without an owner's name is given this long to be written before it counts as left by a process that was killed."""
@@ -41,7 +43,8 @@ def claim(path: Path, tell: Callable[[str], None]) -> Iterator[bool]:
     bool
         Whether there was another process to wait for: its result may be what is wanted.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    with told_in_one_line(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
     waited, silence = False, _Silence(path)
     while not _take(path, silence):
         if not waited:
@@ -101,12 +104,17 @@ def _beating(path: Path) -> Iterator[None]:
 
 
 def _take(path: Path, silence: _Silence) -> bool:
-    try:
-        handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
-    except FileExistsError:
-        return _take_over(path, silence)
-    with os.fdopen(handle, "w") as file:
-        file.write(json.dumps(_me()))
+    with told_in_one_line(path):
+        try:
+            handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
+        except FileExistsError:
+            return _take_over(path, silence)
+        try:
+            with os.fdopen(handle, "w") as file:
+                file.write(json.dumps(_me()))
+        except OSError:  # a full disk: a claim without a name would keep the next process waiting
+            path.unlink(missing_ok=True)
+            raise
     return True
 
 

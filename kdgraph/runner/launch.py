@@ -53,7 +53,7 @@ def launch(planned: Plan, todo: Sequence[Job], n_done: int, watch: Watch) -> lis
         side_by_side(planned, todo, n_done, watch)
     else:
         errors = _one_after_the_other(planned, todo, watch)
-    return [_outcome(job, errors.get(job.run_dir), before[job.run_dir], planned.fail_fast) for job in todo]
+    return [_outcome(planned, job, errors.get(job.run_dir), before[job.run_dir]) for job in todo]
 
 
 def _one_after_the_other(planned: Plan, todo: Sequence[Job], watch: Watch) -> dict[Path, Exception]:
@@ -77,16 +77,20 @@ def attempt(config: RunConfig, watch: Watch) -> Exception | None:
     return None
 
 
-def _outcome(job: Job, error: Exception | None, before: Ended, fail_fast: bool) -> Outcome:
-    """The files tell: with a launcher, the job ran in a process that nothing else came back from."""
+def _outcome(planned: Plan, job: Job, error: Exception | None, before: Ended) -> Outcome:
+    """The files tell: with a launcher, the job ran in a process that nothing else came back from.
+
+    A record that was there before is as good where it was not to be replaced: another command may have finished the run just now.
+    """
     folder = RunDir(job.run_dir)
-    if error is None and folder.ended.record not in (None, before.record) and (record := folder.record()):
+    is_it = folder.ended.record is not None and not (planned.force and folder.ended.record == before.record)
+    if error is None and is_it and (record := folder.record()):
         return Outcome(job, record)
     if folder.ended.failure not in (None, before.failure):
         return Outcome(job, None, folder.failure(), error)
     if error:
         return Outcome(job, None, one_line(error), error)
-    return Outcome(job, None, NOT_STARTED if fail_fast else LOST)
+    return Outcome(job, None, NOT_STARTED if planned.fail_fast else LOST)
 
 
 def with_hydra(arguments: Sequence[str], task: Any = lambda config: None) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kdgraph.errors import CannotWrite, KdgError
 from kdgraph.runner.claim import claim
 from kdgraph.runner.files import sweep_leftovers, write_atomically
 from kdgraph.runner.watch import Watch
@@ -62,8 +63,10 @@ class RunDir:
         write_atomically(self.path / "result.json", text.encode())
 
     def fail(self, error: Exception) -> None:
-        """Keep the failure: one line, then the whole traceback."""
-        write_atomically(self.path / "error.txt", f"{one_line(error)}\n\n{''.join(traceback.format_exception(error))}".encode())
+        """Keep the failure: one line, then the whole traceback; if the disk has room for it."""
+        with suppress(CannotWrite):
+            text = f"{one_line(error)}\n\n{''.join(traceback.format_exception(error))}"
+            write_atomically(self.path / "error.txt", text.encode())
 
 
 def _version(path: Path) -> tuple[int, int] | None:
@@ -75,5 +78,6 @@ def _version(path: Path) -> tuple[int, int] | None:
 
 
 def one_line(error: Exception) -> str:
-    """``ValueError: what it says``, whatever line breaks that has."""
-    return " ".join(f"{type(error).__name__}: {error}".split())
+    """``ValueError: what it says``, whatever line breaks that has; of our own errors, which say enough, what they say."""
+    text = str(error) if isinstance(error, KdgError) else f"{type(error).__name__}: {error}"
+    return " ".join(text.split())
