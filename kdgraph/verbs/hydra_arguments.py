@@ -45,13 +45,16 @@ def split_by_record(planned: Plan) -> tuple[list[Job], dict[Job, dict[str, Any]]
 
 
 def check_jobs(planned: Plan, jobs: Sequence[Job]) -> None:
-    """All of them are composed and checked before the first one runs; one that is done was checked when it ran."""
+    """All of them are composed and checked before the first one runs; one that is done was checked when it ran.
+
+    Whatever of the plan had to be composed is known the next time.
+    """
     from kdgraph.config import check
     from kdgraph.runner.index import Index
 
     for job in jobs:
         check(job.config)
-    Index.of(planned).remember(job for job in jobs if job.known is None)
+    Index.of(planned).remember(job for job in planned.jobs if job.known is None)
 
 
 def config_folders(config_dir: str | None) -> list[Path]:

@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from kdgraph.report.terminal import Log
+from kdgraph.runner import tally as module
+from kdgraph.runner.tally import Count, Tally, counting
+
+
+@pytest.fixture
+def runs(tmp_path):
+    paths = [tmp_path / f"run{i}" for i in range(5)]
+    for path in paths:
+        path.mkdir()
+    return paths
+
+
+def test_runs_are_counted_by_what_is_in_their_directories(runs):
+    (runs[0] / "error.txt").write_text("of the last time")
+    count = Count(runs, cached=7)
+    assert count.now() == Tally(done=0, cached=7, running=0, failed=0, left=5)
+    for path in runs[:3]:
+        (path / "running.json").touch()
+    assert count.now() == Tally(0, 7, running=3, failed=0, left=2)
+    (runs[0] / "running.json").unlink()
+    (runs[0] / "error.txt").unlink()
+    (runs[0] / "result.json").touch()
+    (runs[1] / "error.txt").touch()
+    found = count.now()
+    assert (found.done, found.running, found.failed, found.left) == (1, 2, 0, 2)  # the claim is still there
+    (runs[1] / "running.json").unlink()
+    found = count.now()
+    assert (found.done, found.running, found.failed, found.left) == (1, 1, 1, 2)
+    assert found.seconds_left is not None and 0 < found.seconds_left < 60
+
+
+def test_a_record_that_is_replaced_counts_once_it_is_another(runs):
+    (runs[0] / "result.json").write_text("old")
+    count = Count(runs[:1], cached=0)
+    assert (count.now().done, count.now().left) == (0, 1)
+    (runs[0] / "new").write_text("new")
+    (runs[0] / "new").replace(runs[0] / "result.json")
+    assert (count.now().done, count.now().left) == (1, 0)
+
+
+def test_the_time_that_is_left_is_that_of_the_runs_that_ended(runs, monkeypatch):
+    count = Count(runs, cached=0)
+    monkeypatch.setattr(module.time, "monotonic", lambda: count.began + 30)
+    for path in runs[:3]:
+        (path / "result.json").touch()
+    assert count.now().seconds_left == pytest.approx(20)  # 10 s each, two to go
+
+
+def test_it_is_told_while_the_block_runs_and_when_it_ends(runs, monkeypatch):
+    monkeypatch.setattr(module, "POLL_SECONDS", 0.01)
+    told: list[Tally] = []
+    with counting(Count(runs, cached=0), told.append):
+        time.sleep(0.1)
+        (runs[0] / "result.json").touch()
+    assert len(told) > 2 and told[0].done == 0 and told[-1].done == 1
+
+
+def test_a_log_gets_a_line_in_a_while(capsys, monkeypatch):
+    log = Log()
+    log.tally(Tally(1, 0, 1, 0, 3))
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(log, "told", log.told - 61)
+    log.tally(Tally(1, 0, 1, 0, 3))
+    log.tally(Tally(2, 0, 1, 0, 2))
+    assert capsys.readouterr().err == "kdg: 1 done · 1 running · 3 left\n"
