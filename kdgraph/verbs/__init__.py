@@ -6,6 +6,7 @@ VERBS = {
     "show": ("show [key=value …]", "the resolved config, and what a run of it would do"),
     "table": ("table [key=value …]", "every number of finished runs, on the terminal or as a file"),
     "compare": ("compare [key=value …]", "methods over seeds and data sets: means, wins and losses, tests"),
+    "report": ("report [key=value …]", "one HTML page of finished runs: by method, by data set, run by run"),
     "list": ("list [group]", "what there is to choose from"),
     "data": ("data list|get|check", "data sets of openml.org: which are here, fetch some, are they whole"),
     "doctor": ("doctor", "what this machine has, and whether kdgraph can work here"),

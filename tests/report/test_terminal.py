@@ -9,8 +9,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from kdgraph.parents.networks.progress import Progress
-from kdgraph.report.terminal import Spinner, show, watching
-from kdgraph.runner.watch import Watch
+from kdgraph.report.terminal import Log, Spinner, show, watching
 
 HALF = Progress(epoch=100, of=200, loss=0.71234, validation_loss=0.65432, seconds_left=83.4)
 
@@ -79,6 +78,6 @@ def test_nobody_looks(capsys):
         watch.begin("spiral → kdn  seed 0")
         watch.stage("fit")
         watch.progress(HALF)
-    assert type(watch) is Watch and capsys.readouterr() == ("", "")
+    assert type(watch) is Log and capsys.readouterr() == ("", "")
     show("a ± 0.1 ◂")
     assert capsys.readouterr().out == "a ± 0.1 ◂\n"

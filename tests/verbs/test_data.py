@@ -6,8 +6,8 @@ import json
 import sys
 
 import pytest
-from joblib.externals.loky import get_reusable_executor
 import yaml
+from joblib.externals.loky import get_reusable_executor
 
 from kdgraph.cli import main
 from kdgraph.config import compose, conf_dir

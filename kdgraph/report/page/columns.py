@@ -1,0 +1,102 @@
+"""The columns of the report: one for each thing that was measured, and what a reader must know of its numbers."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from kdgraph.metrics import METRICS, options_of
+from kdgraph.report.metrics_text import Record
+from kdgraph.results.measures import Measure, measured, tell_apart
+
+Ideal = Literal["lower", "higher", "prior", "none"]
+"""Where better is: nearer to the largest class prior for a confidence far from the data, "none" where a number only describes."""
+
+FIRST = ("error", "nll", "brier", "ece", "hellinger")
+"""Metrics on test rows and on the grid that are shown until a reader chooses others."""
+
+
+class Columns:
+    """Collects what was measured."""
+
+    def __init__(self) -> None:
+        self._positions: dict[Measure, int] = {}
+
+    def of(self, record: Record) -> list[tuple[int, dict[str, Any]]]:
+        """Position of its column, and the number itself, of everything that a run measured."""
+        return [(self._positions.setdefault(measure, len(self._positions)), dict(entry)) for measure, entry in measured(record)]
+
+    @property
+    def measures(self) -> list[Measure]:
+        """In the order of the columns."""
+        return list(self._positions)
+
+    def as_json(self) -> list[dict[str, Any]]:
+        """What the page knows of each column."""
+        measures = self.measures
+        labels, shown = tell_apart(measures), _shown_first(measures)
+        return [_described(measure, labels[measure], measure in shown) for measure in measures]
+
+
+def first_sentences(metric: str) -> str:
+    """What a metric's docstring says before its parameters, as plain text; "" for a metric that this version does not have.
+
+    >>> first_sentences("error")
+    'Share of rows whose most probable class is not the label (zero-one loss), in [0, 1].'
+    """
+    if metric not in METRICS:
+        return ""
+    text = re.split(r"\n\s*(?:Parameters|References|Examples)\n", inspect.getdoc(METRICS[metric]) or "")[0]
+    text = re.sub(r":\w+:`~?([^`]*)`", r"\1", text).replace("``", "")
+    return " ".join(text.split())
+
+
+def _described(measure: Measure, label: str, shown: bool) -> dict[str, Any]:
+    short, bracket, detail = label.partition(" (")
+    if not bracket and (match := re.fullmatch(r"(.+?) ((?:at|on) .+)", label)):
+        short, detail = match.groups()
+    defaults = options_of(measure.metric) if measure.metric in METRICS else {}
+    options = {**{key: str(value) for key, value in defaults.items()}, **dict(measure.options)}
+    return {
+        "id": measure.id,
+        "label": label,
+        "short": short,
+        "detail": detail.removesuffix(")") if bracket else detail,
+        "metric": measure.metric,
+        "on": measure.on,
+        "ood": measure.ood,
+        "params": dict(measure.params),
+        "rows": _rows(measure),
+        "options": ", ".join(f"{key} {value}" for key, value in options.items()),
+        "ideal": _ideal(measure),
+        "about": first_sentences(measure.metric),
+        "shown": shown,
+    }
+
+
+def _rows(measure: Measure) -> str:
+    """The rows that it was measured on, in words."""
+    if measure.on != "ood":
+        return {"test": "test rows", "grid": "points of the square grid"}.get(measure.on, measure.on)
+    where = ", ".join([str(measure.ood), *(f"{key} {value:g}" for key, value in measure.params)])
+    drawn = "".join(f", {key} {value}" for key, value in measure.drawn)
+    kind = "where there are training rows" if measure.in_distribution else "out-of-distribution"
+    return f"rows of {where} ({kind}{drawn})"
+
+
+def _ideal(measure: Measure) -> Ideal:
+    if measure.in_distribution:
+        return "none"
+    if measure.on == "ood" and measure.metric == "mmc":
+        return "prior"
+    return "none" if measure.better == "neither" else measure.better
+
+
+def _shown_first(measures: Sequence[Measure]) -> set[Measure]:
+    """A few on test rows and on the grid; far from the data the calibration error, or the confidence, at radius 2 or on the first set."""
+    near = {measure for measure in measures if measure.on != "ood" and measure.metric in FIRST}
+    outside = [measure for measure in measures if measure.on == "ood" and not measure.in_distribution]
+    far = [measure for measure in outside if measure.metric == "oce"] or [measure for measure in outside if measure.metric == "mmc"]
+    return near | set([measure for measure in far if dict(measure.params).get("radius") == 2] or far[:1])

@@ -1,0 +1,226 @@
+"""The page as text: what is in it, and that nothing in a record can become markup."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kdgraph.report.page.columns import first_sentences
+from kdgraph.report.page.commands import Command
+from kdgraph.report.page.content import Content
+from kdgraph.report.page.page import About, in_script, render
+from kdgraph.report.page.pictures import BUDGET, Pictures, pictures_of
+from kdgraph.report.page.statistics import parent_names, remarks, statistics
+from kdgraph.report.page.unfinished import unfinished
+from kdgraph.results.names import named
+from kdgraph.results.records import Found, find
+from kdgraph.results.study import study
+from tests.report.page_runs import make_record, write
+
+HOSTILE = '</script><script>alert(1)</script><!--<b>&"x"\''
+
+
+class Elements(HTMLParser):
+    """Names of the elements, and the text of each script."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: list[str] = []
+        self.scripts: list[str] = []
+        self.attributes: list[dict] = []
+
+    def handle_starttag(self, tag, attrs):
+        self.names.append(tag)
+        self.attributes.append(dict(attrs))
+        if tag == "script":
+            self.scripts.append("")
+
+    def handle_data(self, data):
+        if self.cdata_elem == "script":
+            self.scripts[-1] += data
+
+
+def content_of(records):
+    found = [Found(None, record) for record in records]
+    studied = study(found)
+    content = Content()
+    content.add(studied.runs, [Command(("dataset=spiral",))] * len(found), ["a/b/c"] * len(found), parent_names(studied))
+    return content.as_json(), studied, content
+
+
+def page_of(records, pictures=None, title="T", notes=()):
+    content, studied, filled = content_of(records)
+    more = {"statistics": statistics(studied, filled.columns.measures), "remarks": remarks(studied)}
+    return render({**content, **more}, pictures or Pictures(), [], About(title, f"kdg report --title {title}", notes))
+
+
+def test_every_number_is_there_once_and_to_six_digits():
+    records = [make_record("dataset=spiral", "method=kdf", values=(0.123456789, 0.3, 1e-12, 0.9), seed=seed) for seed in (0, 1)]
+    content, *_ = content_of(records)
+    run, other = content["runs"]
+    numbers = content["numbers"][run["calibrated"]]
+    layout = content["layouts"][numbers["layout"]]
+    by_label = {content["columns"][column]["label"]: value for column, value in zip(layout, numbers["value"], strict=True)}
+    assert by_label["error"] == 0.123457
+    assert by_label["ECE (15 bins)"] == 1e-12
+    assert (numbers["n"], numbers["other_n"]) == (100, {})
+    assert run["calibrated"] == other["calibrated"]  # equal numbers are kept once
+    assert len(content["settings"]) == 1
+    assert len(content["runs"]) == 2
+
+
+def test_a_metric_that_is_not_defined_stays_without_a_number():
+    record = make_record("dataset=spiral", "method=kdf")
+    record["metrics"][1] |= {"value": None, "stderr": None, "n": 0}
+    content, *_ = content_of([record])
+    numbers = content["numbers"][content["runs"][0]["calibrated"]]
+    assert (numbers["value"][0], numbers["stderr"][0], numbers["other_n"]) == (None, None, {0: 0})
+
+
+def test_a_column_says_what_its_numbers_are():
+    content, *_ = content_of([make_record("dataset=spiral", "method=kdf")])
+    columns = {column["id"]: column for column in content["columns"]}
+    ece, confidence = columns["ece"], columns["mmc@sphere:radius=2"]
+    assert (ece["short"], ece["detail"], ece["ideal"]) == ("ECE", "15 bins", "lower")
+    assert ece["options"] == "bins 15, strategy uniform, norm l1"
+    assert ece["about"].startswith("Measure the expected calibration error (ECE) of top-label confidence, in [0, 1]. Rows are binned")
+    assert (confidence["short"], confidence["detail"], confidence["ideal"]) == ("confidence", "at radius 2", "prior")
+    assert confidence["rows"] == "rows of sphere, radius 2 (out-of-distribution, draw uniform, unit feature)"
+    assert columns["oce@sphere:radius=1"]["ideal"] == "none"  # the rim of the data
+    assert [column["id"] for column in content["columns"] if column["shown"]] == ["error", "nll", "ece", "oce@sphere:radius=2"]
+
+
+def test_columns_of_other_options_are_other_columns():
+    other = make_record("dataset=spiral", "method=kdf", seed=1)
+    other["config"]["metrics"]["test"]["ece"]["bins"] = 10
+    content, *_ = content_of([make_record("dataset=spiral", "method=kdf"), other])
+    assert {"ECE (15 bins)", "ECE (10 bins)"} <= {column["label"] for column in content["columns"]}
+
+
+def test_what_is_no_metric_of_this_version_has_no_explanation():
+    assert first_sentences("gone") == ""
+
+
+def test_statistics_are_those_of_compare():
+    records = [
+        make_record(f"dataset={dataset}", f"method={method}", seed=seed, values=(error, 0.3, 0.05, 0.9))
+        for method, error in (("kdf", 0.1), ("isotonic", 0.2))
+        for dataset in ("spiral", "circle", "moons")
+        for seed in (0, 1)
+    ]
+    content, studied, filled = content_of(records)
+    by_id = dict(zip((column["id"] for column in content["columns"]), statistics(studied, filled.columns.measures), strict=True))
+    assert by_id["mmc"] is None
+    against = by_id["error"]["against"]["kdf"]
+    assert (against["better"], against["same"], against["worse"], against["baseline"]) == (3, 0, 0, "random_forest (parent)")
+    assert by_id["error"]["ranks"] == {"kdf": 1.0, "isotonic": 2.0, "random_forest (parent)": 3.0}
+    assert json.loads(json.dumps(by_id, allow_nan=False)) == by_id
+
+
+@given(st.recursive(st.text() | st.integers(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))
+def test_json_in_a_script_is_read_back_and_never_ends_it(value):
+    text = in_script(value)
+    assert json.loads(text) == value
+    assert "<" not in text
+
+
+def test_nothing_in_a_record_becomes_markup():
+    record = make_record("dataset=spiral", "method=kdf", warnings=[{"stage": HOSTILE, "message": HOSTILE}], learnt={HOSTILE: HOSTILE})
+    record["dataset"]["classes"] = [HOSTILE, "b"]
+    plain = Elements()
+    plain.feed(page_of([make_record("dataset=spiral", "method=kdf")]))
+    hostile = Elements()
+    pictures = Pictures({0: [{"name": HOSTILE, "type": "image/svg+xml", "content": HOSTILE}]})
+    hostile.feed(page_of([record], pictures, title=HOSTILE, notes=[HOSTILE]))
+    added = ["script", "ul", "li"]  # the figure's data and the list of notes
+    assert sorted(hostile.names) == sorted([*plain.names, *added])
+    assert json.loads(hostile.scripts[1])["warnings"] == [{"stage": HOSTILE, "message": HOSTILE}]
+
+
+def test_the_page_may_run_its_own_scripts_and_load_nothing():
+    page = page_of([make_record("dataset=spiral", "method=kdf")])
+    found = Elements()
+    found.feed(page)
+    policy = next(each["content"] for each in found.attributes if each.get("http-equiv") == "Content-Security-Policy")
+    for script in (found.scripts[0], found.scripts[-1]):
+        digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+        assert f"'sha256-{digest}'" in policy
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert not [each for each in found.attributes if each.get("src") or each.get("rel")]
+    outside = re.sub(r"https?://www\.w3\.org/2000/svg", "", page)
+    assert not re.search(r"https?://", outside)
+
+
+@pytest.fixture
+def with_figures(tmp_path):
+    """Three runs of two settings; each says that it has two figures, of which one is there in two formats."""
+    records = [make_record("dataset=spiral", f"method={method}", seed=seed) for method, seed in (("kdf", 0), ("kdf", 1), ("isotonic", 0))]
+    for record in records:
+        record["files"]["figures"] = ["figures/map.svg", "figures/map.png", "figures/map.pdf", "figures/gone.svg"]
+    out = write(tmp_path / "outputs", records)
+    for path in out.glob("*/*/*"):
+        (path / "figures").mkdir()
+        (path / "figures" / "map.svg").write_text("<svg>" + "x" * 3000 + "</svg>")
+        (path / "figures" / "map.png").write_bytes(b"\x89PNG" + b"y" * 300)
+    return named(find(out))
+
+
+def test_the_smaller_file_of_a_figure_is_taken(with_figures):
+    taken = pictures_of(with_figures, "some")
+    (picture,) = taken.by_run[0]
+    assert (picture["name"], picture["type"]) == ("map", "image/png")
+    assert base64.b64decode(picture["content"]).startswith(b"\x89PNG")
+    assert (taken.count, taken.missing, taken.left_out) == (3, 3, 0)
+    assert taken.size == 3 * round(304 * 4 / 3)
+    assert taken.told("some") == "3 figures are in the page, 3 files are gone"
+
+
+def test_figures_stop_at_the_budget_and_every_setting_comes_first(with_figures, monkeypatch):
+    monkeypatch.setattr("kdgraph.report.page.pictures.BUDGET", 900)
+    taken = pictures_of(with_figures, "some")
+    assert sorted(with_figures[i].repetition for i in taken.by_run) == [(0,), (0,)]
+    assert len({with_figures[i].method for i in taken.by_run}) == 2
+    assert taken.left_out == 1
+    assert pictures_of(with_figures, "all").count == 3
+    assert pictures_of(with_figures, "none").told("none") == (
+        "0 figures are in the page, 3 are not (--figures some or all takes them), 3 files are gone"
+    )
+
+
+def test_the_budget_is_told_in_megabytes():
+    assert BUDGET == 4_000_000
+    assert Pictures({0: [{}]}, left_out=2).told("some") == (
+        "1 figure is in the page, 2 are not (figures take at most 4 MB; --figures all takes all)"
+    )
+    assert Pictures().told("some") == ""
+
+
+def test_runs_without_a_result_are_found_with_their_reason(tmp_path):
+    out = write(tmp_path / "outputs", [make_record("dataset=spiral", "method=kdf")])
+    for name, files in {
+        "wine/kdf/1": {"error.txt": "ValueError: bad\n\ntrace"},
+        "wine/sigmoid/2": {"running.json": '{"pid": 1, "host": "elsewhere"}'},
+        "wine/kdf/3": {"running.json": '{"pid": 0, "host": "' + __import__("platform").node() + '", "start": "0"}'},
+        ".store/fit": {"error.txt": "not a run"},
+    }.items():
+        (out / name).mkdir(parents=True)
+        for file, text in files.items():
+            (out / name / file).write_text(text)
+    (done,) = out.glob("spiral/kdf/*")
+    (done / "error.txt").write_text("KeyError: 'again'\n")
+    states = {one.path.relative_to(out).as_posix(): (one.state, one.reason) for one in unfinished(out)}
+    assert states == {
+        done.relative_to(out).as_posix(): ("failed", "KeyError: 'again'"),
+        "wine/kdf/1": ("failed", "ValueError: bad"),
+        "wine/kdf/3": ("cut off", "it was ended before it was done; it is done again next time"),
+        "wine/sigmoid/2": ("running", "it is running at the moment"),
+    }
+    assert [one.path.name for one in unfinished(out, ["dataset=wine", "method=kdf", "seed=7"])] == ["1", "3"]

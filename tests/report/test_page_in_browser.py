@@ -1,0 +1,356 @@
+"""The report in a browser: what a reader sees, with the mouse, with the keyboard, and with a screen reader."""
+
+from __future__ import annotations
+
+import json
+from statistics import mean, median
+
+import pytest
+from selenium.webdriver import ActionChains, Keys
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.ui import Select, WebDriverWait
+
+from kdgraph.cli import main
+from tests.report.page_runs import OF_PARENT, make_record, write
+
+SEEDS = 130
+HOSTILE = "<img src=x onerror=\"document.title='bad'\">"
+SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="40" height="20"><text>figure</text></svg>'
+
+
+def error_of(dataset, method, seed):
+    """Kdf is better on spiral, worse on wine."""
+    return round({"kdf": 0.1, "isotonic": 0.15}[method] + (0.25 if dataset == "wine" and method == "kdf" else 0) + seed / 10_000, 4)
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    """A report of 520 runs, one of which has a figure and a warning, and of a failed one."""
+    folder = tmp_path_factory.mktemp("report")
+    records = [
+        make_record(
+            f"dataset={dataset}", f"method={method}", seed=seed, values=(error_of(dataset, method, seed), 0.3 + seed / 1000, 0.05, 0.9)
+        )
+        for dataset in ("spiral", "wine")
+        for method in ("kdf", "isotonic")
+        for seed in range(SEEDS)
+    ]
+    first = records[0]
+    first["warnings"] = [{"stage": "fit", "message": f"beware of {HOSTILE}"}]
+    first["dataset"]["classes"] = [HOSTILE, "b"]
+    first["files"]["figures"] = ["figures/reliability_diagram.svg", "figures/lost.svg"]
+    out = write(folder / "outputs", records)
+    figure = out / "spiral" / "kdf" / first["run_id"] / "figures" / "reliability_diagram.svg"
+    figure.parent.mkdir()
+    figure.write_text(SVG)
+    failed = out / "wine" / "kdf" / "00000000" / "error.txt"
+    failed.parent.mkdir()
+    failed.write_text(f"ValueError: {HOSTILE}\n\ntrace")
+    assert main(["report", "--out", str(out), "--output", str(folder / "report.html"), "--title", f"Title {HOSTILE}"]) == 0
+    return (folder / "report.html").as_uri(), first
+
+
+@pytest.fixture
+def reader(browser, page):
+    browser.get(page[0])
+    return Reader(browser)
+
+
+class Reader:
+    """What a person does with the page."""
+
+    def __init__(self, browser) -> None:
+        self.browser = browser
+
+    def one(self, selector):
+        return self.browser.find_element(By.CSS_SELECTOR, selector)
+
+    def all(self, selector):
+        return self.browser.find_elements(By.CSS_SELECTOR, selector)
+
+    def script(self, text, *arguments):
+        return self.browser.execute_script(text, *arguments)
+
+    def column(self, table, name):
+        """Texts of a column of the body."""
+        return self.script(
+            """const heads = [...document.querySelectorAll(`${arguments[0]} thead th`)].map((head) => head.textContent);
+            const at = heads.findIndex((head) => head.startsWith(arguments[1]));
+            return [...document.querySelectorAll(`${arguments[0]} tbody tr`)].map((row) => row.cells[at].textContent);""",
+            table,
+            name,
+        )
+
+    def head(self, table, name):
+        return next(head for head in self.all(f"{table} thead th") if head.text.startswith(name))
+
+    def press(self, *keys):
+        ActionChains(self.browser).send_keys(*keys).perform()
+
+    def press_with_control(self, key):
+        ActionChains(self.browser).key_down(Keys.CONTROL).send_keys(key).key_up(Keys.CONTROL).perform()
+
+    def find(self, text):
+        self.one("#find").clear()
+        self.one("#find").send_keys(text)
+        self.until(lambda: self.one("#live").get_attribute("textContent") == self.one("#shown").text != "")
+        WebDriverWait(self.browser, 5).until(lambda _: self.script("return location.hash.includes('find=') || !arguments[0]", text))
+
+    def until(self, condition):
+        WebDriverWait(self.browser, 5).until(lambda _: condition())
+
+    def active(self):
+        return self.browser.switch_to.active_element
+
+    def tip(self):
+        return self.one("#tip").text.splitlines()
+
+
+def test_it_opens_with_the_summary_of_its_runs(reader):
+    assert reader.one("h1").text == f"Title {HOSTILE}"
+    assert reader.one("#summary").text == "520 runs · 2 data sets · 2 methods on 1 parent · 130 seeds"
+    assert reader.column("#methods-table", "Method") == ["random_forest (parent)", "isotonic", "kdf"]
+    assert reader.script("return performance.getEntriesByType('resource').filter((one) => !one.name.startsWith('blob:')).length") == 0
+
+
+def test_the_methods_are_medians_over_data_sets_of_means_over_seeds(reader):
+    expected = median(mean(error_of(dataset, "kdf", seed) for seed in range(SEEDS)) for dataset in ("spiral", "wine"))
+    cells = dict(zip(reader.column("#methods-table", "Method"), reader.column("#methods-table", "error"), strict=True))
+    assert cells["kdf"].startswith(f"{expected:.3f}")
+    assert cells["kdf"].endswith("1 · 0 · 1")
+
+
+def test_the_data_sets_have_a_mean_for_each_method_and_its_difference(reader):
+    Select(reader.one("#metric")).select_by_visible_text("error")
+    expected = [f"{mean(error_of(dataset, 'kdf', seed) for seed in range(SEEDS)):.3f}" for dataset in ("spiral", "wine")]
+    assert reader.column("#datasets-table", "kdf") == expected
+    Select(reader.one("#numbers-by-dataset")).select_by_value("difference")
+    assert reader.column("#datasets-table", "kdf") == ["−0.194", "+0.056"]
+    assert reader.one("#datasets-table tbody td").get_attribute("class") == "n better"
+    assert len(reader.all("#strip svg .dot")) == 4
+    label = reader.one("#ranks svg").get_attribute("aria-label")
+    assert label.startswith("error, mean ranks: isotonic 1.50, kdf 2.00, random_forest (parent) 2.50; critical difference ")
+
+
+def test_500_runs_are_shown_and_the_others_on_demand(reader):
+    assert reader.one("#shown").text == "520 runs; the first 500 are shown"
+    assert len(reader.column("#runs-table", "Seed")) == 500
+    more = reader.one("#more")
+    assert more.text == "Show the other 20"
+    more.click()
+    assert len(reader.column("#runs-table", "Seed")) == 520
+    assert reader.one("#shown").text == "520 runs"
+    assert not more.is_displayed()
+
+
+def test_a_column_sorts_by_mouse_and_by_keyboard(reader):
+    head = reader.head("#runs-table", "error")
+    assert head.get_attribute("aria-sort") == "none"
+    head.find_element(By.TAG_NAME, "button").click()
+    assert head.get_attribute("aria-sort") == "ascending"
+    assert reader.one("#live").get_attribute("textContent") == "sorted by error, ascending"
+    shown = [float(text) for text in reader.column("#runs-table", "error")]
+    assert shown == sorted(shown) and shown[0] == 0.1
+    head.find_element(By.TAG_NAME, "button").send_keys(Keys.ENTER)
+    assert head.get_attribute("aria-sort") == "descending"
+    shown = [float(text) for text in reader.column("#runs-table", "error")]
+    assert shown == sorted(shown, reverse=True) and shown[0] == round(0.35 + 0.0129, 3)
+    assert [each.get_attribute("aria-sort") for each in reader.all("#runs-table thead th")].count("none") == 8
+
+
+def test_seeds_sort_as_numbers(reader):
+    reader.head("#runs-table", "Seed").find_element(By.TAG_NAME, "button").click()
+    assert reader.column("#runs-table", "Seed")[:9] == ["0", "0", "0", "0", "1", "1", "1", "1", "2"]
+
+
+@pytest.mark.parametrize(
+    ("words", "count"),
+    [
+        ("spiral", 260),
+        ("SPIR* kdf", 130),
+        ("-kdf", 260),
+        ("seed=7", 4),
+        ("seed=7,8 method=iso*", 4),
+        ("error<0.1005", 5),
+        ("error>=0.1 error<0.1005 -seed=0", 4),
+        ("ece<0.05", 0),
+        ("warning=0", 1),
+        ("calibrator=isotonic dataset=wine", 130),
+    ],
+)
+def test_words_choose_runs(reader, words, count):
+    reader.find(words)
+    expected = "520 runs" if count == 520 else f"{count} of 520 runs"
+    assert reader.one("#shown").text == expected
+    assert len(reader.column("#runs-table", "Seed")) == count
+
+
+def test_a_word_that_means_nothing_is_told_and_left_out(reader):
+    reader.find("nlll<0.3 seed=1")
+    assert reader.one("#shown").text == "4 of 520 runs; “nlll<0.3” is no metric or name here and was left out"
+
+
+def test_choices_narrow_down_and_reset_opens_again(reader):
+    Select(reader.one("#of-dataset")).select_by_value("wine")
+    Select(reader.one("#of-method")).select_by_value("kdf")
+    assert reader.one("#shown").text == "130 of 520 runs"
+    assert set(reader.column("#runs-table", "Data set")) == {"wine"}
+    Select(reader.one("#of-seed")).select_by_value("129")
+    assert reader.one("#shown").text == "1 of 520 runs"
+    reader.one("#start-over").click()
+    reader.until(lambda: reader.one("#shown").text == "520 runs; the first 500 are shown")
+
+
+def test_differences_to_the_parent_are_signed(reader):
+    Select(reader.one("#numbers-of")).select_by_value("difference")
+    assert reader.column("#runs-table", "error")[:2] == ["−0.150", "−0.150"]
+    assert set(reader.column("#runs-table", "OCE")) == {"−0.400"}
+    reader.find("error<-0.1 spiral")
+    assert reader.one("#shown").text == "260 of 520 runs"
+
+
+def test_the_columns_are_the_readers_choice(reader):
+    reader.one(".chooser summary").click()
+    box = next(label for label in reader.all(".chooser label") if label.text == "confidence at radius 5")
+    box.click()
+    assert set(reader.column("#runs-table", "confidenceat radius 5")) == {"0.600"}
+    assert reader.head("#methods-table", "confidence")
+
+
+def test_the_arrow_keys_move_and_a_number_says_what_it_is(reader):
+    reader.one("#runs-table tbody th").click()  # opens the run; closing it gives the focus back
+    reader.until(lambda: reader.one("#details").is_displayed())
+    reader.press(Keys.ESCAPE)
+    reader.until(lambda: not reader.one("#details").is_displayed())
+    reader.script("document.querySelector('#runs-table tbody [tabindex=\"0\"]').focus()")
+    reader.press(Keys.ARROW_DOWN, *[Keys.ARROW_RIGHT] * 3)
+    cell = reader.active()
+    assert (cell.tag_name, cell.text) == ("td", reader.column("#runs-table", "error")[1])
+    assert cell.get_attribute("aria-describedby") == "tip"
+    assert reader.tip() == [
+        "error",
+        "random_forest → isotonic 0.1501 ± 0.0125 standard error over 100 rows",
+        "parent random_forest 0.3 ± 0.0125 standard error over 100 rows",
+        "difference −0.1499",
+        "lower is better · on test rows",
+    ]
+    assert len(reader.all("#runs-table tbody [tabindex='0']")) == 1
+    reader.press(Keys.ESCAPE)
+    assert not reader.one("#tip").is_displayed()
+    reader.press_with_control(Keys.END)
+    assert reader.script("return document.activeElement.parentElement.sectionRowIndex") == 499
+    reader.press_with_control(Keys.HOME)
+    reader.press(Keys.ARROW_UP)
+    assert reader.active().text == "Data set"
+    assert reader.active().tag_name == "button"
+
+
+def test_a_head_says_what_its_metric_is_on_focus_and_on_hover(reader):
+    ActionChains(reader.browser).move_to_element(reader.head("#methods-table", "ECE")).perform()
+    said = reader.tip()
+    assert said[0] == "ECE (15 bins)"
+    assert said[1].startswith("Measure the expected calibration error (ECE) of top-label confidence, in [0, 1].")
+    assert said[-1] == "lower is better · bins 15, strategy uniform, norm l1 · on test rows"
+    reader.script("document.querySelector('#methods-table thead button').focus()")
+    reader.press(Keys.TAB)
+    assert reader.tip()[0] == "error"
+
+
+def test_a_run_opens_with_its_command_its_figure_and_where_it_comes_from(reader, page):
+    _, record = page
+    reader.find(f"id={record['run_id']}")
+    reader.script("document.querySelector('#runs-table tbody [tabindex=\"0\"]').focus()")
+    reader.press(Keys.ENTER)
+    dialog = reader.one("#details")
+    assert dialog.is_displayed()
+    assert reader.one("#details-title").text == "spiral → random_forest → kdf"
+    assert reader.one(".reproduce").text.startswith("kdg run dataset=spiral method=kdf ")
+    assert reader.one(".reproduce").text.endswith(" seed=0")
+    reader.until(lambda: reader.script("return document.querySelector('.plates img').naturalWidth") == 40)
+    assert f"Not in this page, to keep it small: spiral/kdf/{record['run_id']}/figures/lost" in dialog.text
+    assert f"fit: beware of {HOSTILE}" in dialog.text
+    assert f"{HOSTILE} 0.500, b 0.500" in dialog.text
+    assert "kdgraph 0.1.0, python 3.11.7" in dialog.text
+    assert f"run=spiral%2Fkdf%2F{record['run_id']}" in reader.browser.current_url
+    reader.press(Keys.ESCAPE)
+    assert not dialog.is_displayed()
+    assert reader.active().text == "spiral"
+    assert reader.browser.title == f"Title {HOSTILE}"
+
+
+def test_a_view_can_be_passed_on(reader, page):
+    address, record = page
+    reader.browser.get("about:blank")
+    reader.browser.get(f"{address}#find=wine&sort=-column+0&run=spiral/kdf/{record['run_id']}")
+    assert reader.one("#details-title").text == "spiral → random_forest → kdf"
+    assert reader.one("#shown").get_attribute("textContent") == "260 of 520 runs"
+    assert reader.head("#runs-table", "error").get_attribute("aria-sort") == "descending"
+
+
+def test_a_cell_of_the_summary_leads_to_its_runs(reader):
+    reader.all("#datasets-table tbody tr")[1].find_elements(By.TAG_NAME, "td")[2].click()
+    assert reader.one("#shown").text == "130 of 520 runs"
+    assert (reader.one("#of-dataset").get_attribute("value"), reader.one("#of-method").get_attribute("value")) == ("wine", "kdf")
+
+
+def test_warnings_and_failed_runs_are_listed_as_text(reader):
+    assert reader.one("#n-warnings").text == "1"
+    assert reader.one("#warnings-list tbody th").text == f"beware of {HOSTILE}"
+    assert reader.one("#unfinished-list tbody tr").text.endswith(f"failed ValueError: {HOSTILE}")
+    assert not reader.all("img")
+
+
+def test_the_theme_follows_the_system_until_one_is_chosen(reader, page):
+    def background():
+        return reader.script("return getComputedStyle(document.body).backgroundColor")
+
+    light = background()
+    features = [{"name": "prefers-color-scheme", "value": "dark"}]
+    reader.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+    reader.until(lambda: background() != light)
+    dark = background()
+    Select(reader.one("#theme")).select_by_value("light")
+    assert background() == light
+    reader.browser.refresh()
+    assert background() == light
+    Select(reader.one("#theme")).select_by_value("")
+    assert background() == dark
+    reader.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
+
+def test_numbers_are_right_aligned_with_figures_of_one_width(reader):
+    style = "const style = getComputedStyle(document.querySelector(arguments[0])); return [style.textAlign, style.fontVariantNumeric]"
+    for cell in ("#methods-table tbody td.n", "#datasets-table tbody td", "#runs-table tbody td.n"):
+        assert reader.script(style, cell) == ["right", "tabular-nums"]
+
+
+def test_contrast_of_all_colours_of_text_is_enough_in_both_themes(reader):
+    """At least 4.5 : 1 (WCAG 2, AA) on the page and on tables."""
+    ratios = """
+        const light = (colour) => { const [r, g, b] = colour.match(/\\w\\w/g).map((part) => parseInt(part, 16) / 255)
+            .map((c) => c <= .04045 ? c / 12.92 : ((c + .055) / 1.055) ** 2.4); return .2126 * r + .7152 * g + .0722 * b; };
+        const found = {};
+        for (const theme of ["light", "dark"]) {
+          document.documentElement.dataset.theme = theme;
+          const style = getComputedStyle(document.documentElement), of = (name) => light(style.getPropertyValue(name).trim().slice(1));
+          for (const text of ["--text", "--muted", "--accent", "--better", "--worse"])
+            for (const ground of ["--page", "--surface", "--hover"]) {
+              const [a, b] = [of(text), of(ground)].sort((x, y) => y - x);
+              found[`${theme} ${text} ${ground}`] = (a + .05) / (b + .05);
+            }
+        }
+        return found;"""
+    too_little = {name: round(ratio, 2) for name, ratio in reader.script(ratios).items() if ratio < 4.5}
+    assert too_little == {}
+
+
+def test_a_study_of_one_run_is_a_page_too(browser, tmp_path):
+    out = write(tmp_path / "outputs", [make_record("dataset=spiral", "method=none", values=OF_PARENT)])
+    assert main(["report", "--out", str(out), "--output", str(tmp_path / "one.html")]) == 0
+    browser.get((tmp_path / "one.html").as_uri())
+    reader = Reader(browser)
+    assert reader.one("#summary").text == "1 run · 1 data set · 0 methods on 1 parent · 1 seed"
+    assert reader.column("#methods-table", "Method") == ["random_forest (parent)"]
+    assert reader.one("#methods-lead").text == "Means over seeds."
+    data = json.loads(reader.one("#data").get_attribute("textContent"))
+    assert [run["repetition"] for run in data["runs"]] == [[0]]
