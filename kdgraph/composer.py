@@ -81,8 +81,8 @@ class Composer:
         return not parsed.is_sweep_override() and (says_how or not self._sets_a_value(parsed))
 
     def _sets_a_value(self, override: Override) -> bool:
-        """Whether it changes the value of a key that is there, and chooses no option of a group."""
-        return override.type == OverrideType.CHANGE and not self.loader.repository.group_exists(str(override.key_or_group))
+        """Whether it changes or deletes a key that is there, and chooses no option of a group."""
+        return override.type in (OverrideType.CHANGE, OverrideType.DEL) and not self.loader.repository.group_exists(str(override.key_or_group))
 
     def parse(self, override: str) -> Override:
         """Parsed once: a sweep has few values, and many points."""

@@ -221,14 +221,14 @@ def test_images_for_a_forest_are_refused_before_it_is_fitted(kdg, tmp_path):
     code, out, err = kdg("run", *SHAPES, "method=kdf")
     assert (code, out) == (2, "")
     assert err == "kdg: dataset=shapes has images, and parent=random_forest takes vectors; choose a network: parent=cnn\n"
-    assert not list(tmp_path.rglob("*.pkl"))
+    assert not list(tmp_path.rglob("*.kdg"))
 
 
 def test_vectors_for_a_network_of_images_are_refused_before_it_is_fitted(kdg, tmp_path):
     code, out, err = kdg("run", *TINY[:2], "method=kdn", "parent=cnn", "n_jobs=1")
     assert (code, out) == (2, "")
     assert err == "kdg: dataset=spiral has vectors, and parent=cnn takes images; choose another: parent=mlp\n"
-    assert not list(tmp_path.rglob("*.pkl"))
+    assert not list(tmp_path.rglob("*.kdg"))
 
 
 def test_show_tells_what_a_run_would_do(kdg):
@@ -276,7 +276,7 @@ def test_bash_completes_verbs_and_overrides(kdg, tmp_path):
     (tmp_path / "kdg").chmod(0o755)
     ask = 'COMP_LINE="$1"; COMP_POINT=${#1}; _kdg; echo "${COMPREPLY[*]}"'
     environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
-    for line, reply in {"kdg r": "run", "kdg run dataset=spi": "spiral", "kdg completion z": "zsh"}.items():
+    for line, reply in {"kdg r": "run report", "kdg ru": "run", "kdg run dataset=spi": "spiral", "kdg completion z": "zsh"}.items():
         done = subprocess.run(["bash", "-c", f"{script}\n{ask}", "bash", line], capture_output=True, text=True, env=environment, check=True)
         assert done.stdout.strip() == reply
 

@@ -232,3 +232,10 @@ def test_points_of_a_sweep_that_share_their_options_are_as_if_composed_alone():
         alone = [f"dataset={job.config.dataset['name']}", f"method={job.swept['method']}"]
         alone += [f"parent.n_estimators={job.config.parent['n_estimators']}", f"seed={job.config.seed}"]
         assert job.config == plan(alone).jobs[0].config
+
+
+def test_a_key_may_be_deleted_in_a_sweep_and_alone():
+    alone = plan(["dataset=wine", "~parent.criterion"]).jobs[0].config
+    swept = plan(["dataset=wine", "~parent.criterion", "seed=0,1"], multirun=True).jobs[0].config
+    assert "criterion" not in alone.parent and alone == swept
+    assert plan(["dataset=wine", "parent.criterion=entropy", "~parent.criterion"]).jobs[0].config == alone

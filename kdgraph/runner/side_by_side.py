@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
@@ -23,6 +23,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from kdgraph.config import Job, Plan
 from kdgraph.run_config import PLAIN, SCIENCE, RunConfig, run_id
+from kdgraph.runner.rundir import RunDir, one_line
 from kdgraph.runner.tally import Count, counting
 from kdgraph.runner.watch import Watch
 
@@ -48,12 +49,40 @@ def side_by_side(planned: Plan, todo: Sequence[Job], n_done: int, watch: Watch) 
             config = context.config_loader.load_configuration("config", _how(planned), run_mode=RunMode.MULTIRUN)
             task = Task(methods, cores, Path.cwd(), stop)
             started = Plugins.instance().instantiate_launcher(config=config, hydra_context=context, task_function=task)
-            overrides, size = [job.overrides for job in todo], _at_once(planned, len(todo))
-            for first in range(0, len(todo), size):
-                started.launch(overrides[first : first + size], initial_job_idx=first)
+            _outlive(lambda jobs: _launch(started, jobs, _at_once(planned, len(jobs))), todo, watch)
     finally:
         if stop:
             stop.unlink(missing_ok=True)
+
+
+def _launch(launcher: Any, jobs: Sequence[Job], size: int) -> None:
+    """Give the launcher ``size`` jobs at a time."""
+    for first in range(0, len(jobs), size):
+        launcher.launch([job.overrides for job in jobs[first : first + size]], initial_job_idx=first)
+
+
+def _outlive(start: Callable[[Sequence[Job]], None], todo: Sequence[Job], watch: Watch) -> None:
+    """Start all jobs, and those that are left when a process dies, out of memory for instance, which ends all that are side by side.
+
+    Of the jobs that were at work then, one is to blame. They are started again at the end, each alone, so that it takes no other with it.
+    """
+    before = {job.run_dir: RunDir(job.run_dir).ended for job in todo}
+    left, at_work = list(todo), list[Job]()
+    while left:
+        try:
+            start(left)
+            break
+        except Exception as error:  # each launcher has its own; what they mean is read from the run directories
+            not_ended = [job for job in left if RunDir(job.run_dir).ended == before[job.run_dir]]
+            begun = [job for job in not_ended if (job.run_dir / "running.json").exists()]
+            if len(not_ended) == len(left) and not begun:  # it cannot start anything
+                raise
+            at_work += begun
+            left = [job for job in not_ended if job not in begun]
+            watch.note(f"a process was lost ({one_line(error)[:150]}); {len(begun)} runs that were at work are tried again, each alone")
+    for job in at_work:
+        with suppress(Exception):  # its directory tells
+            start([job])
 
 
 @dataclass(frozen=True)

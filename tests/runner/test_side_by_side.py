@@ -1,0 +1,90 @@
+"""Runs in other processes: what dies takes no other with it, what fails is told, and the first failure can end it all."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+TINY = ["dataset=wine", "parent.n_estimators=5", "ood=none", "metrics=default", "figures=none"]
+PARTS = """
+import os, time
+from kdgraph.calibration import Uncalibrated
+
+class Troubled(Uncalibrated):
+    def __init__(self, estimator, *, calibration_size=0.3, random_state=None, trouble="none"):
+        super().__init__(estimator, calibration_size=calibration_size, random_state=random_state)
+        self.trouble = trouble
+
+    def _fit_after(self, train, calibration):
+        time.sleep(0.3)
+        if self.trouble == "dies":
+            os._exit(9)
+        if self.trouble == "fails":
+            raise RuntimeError("no luck")
+        super()._fit_after(train, calibration)
+"""
+
+
+@pytest.fixture
+def sweep(tmp_path):
+    (tmp_path / "troubled_parts.py").write_text(PARTS)
+    (tmp_path / "mine" / "calibrator").mkdir(parents=True)
+    (tmp_path / "mine" / "calibrator" / "troubled.yaml").write_text(
+        "# In trouble\nname: troubled\n_target_: troubled_parts.Troubled\ntrouble: none\n"
+    )
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])}
+        command = [sys.executable, "-m", "kdgraph", "run", "-m", "--config-dir", "mine", *TINY, "calibrator=troubled", *arguments]
+        return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+
+    return run
+
+
+def n_done(folder: Path) -> int:
+    return len(list(folder.rglob("result.json")))
+
+
+def test_a_process_that_dies_takes_no_other_run_with_it(sweep, tmp_path):
+    done = sweep("calibrator.trouble=none,dies", "seed=0,1,2", "hydra.launcher.n_jobs=2")
+    assert done.returncode == 1 and n_done(tmp_path) == 3
+    first, *lost = [line for line in done.stderr.splitlines() if line.startswith("kdg: ")]
+    assert first == "kdg: 6 runs, 2 at a time, one core each"
+    assert all(line.startswith("kdg: a process was lost (TerminatedWorkerError: ") for line in lost[:-1]) and len(lost) > 1
+    assert lost[-1] == "kdg: 3 of 6 runs failed; the same command tries them again, and these run one alone:"
+    assert done.stderr.count("  its process ended before it did; out of memory, or killed\n") == 3
+    assert done.stderr.count("    kdg run --config-dir mine dataset=wine ") == 3
+
+
+def test_what_fails_is_told_and_leaves_the_others_alone(sweep, tmp_path):
+    done = sweep("calibrator.trouble=none,fails", "seed=0,1", "hydra.launcher.n_jobs=2")
+    assert done.returncode == 1 and n_done(tmp_path) == 2
+    lines = done.stderr.splitlines()
+    assert lines[1] == "kdg: 2 of 4 runs failed; the same command tries them again, and these run one alone:"
+    assert lines[2].startswith("  RuntimeError: no luck   outputs/wine/") and lines[2].endswith("/error.txt")
+    assert lines[3].endswith("calibrator=troubled calibrator.trouble=fails seed=0") and len(lines) == 6
+    assert done.stdout.endswith("2 runs in outputs\n")
+    again = sweep("calibrator.trouble=none,fails", "seed=0,1", "hydra.launcher.n_jobs=2")
+    assert again.returncode == 1 and again.stdout.endswith("2 runs in outputs, 2 of them done before\n")
+
+
+def test_the_first_failure_can_end_it_all(sweep, tmp_path):
+    done = sweep("calibrator.trouble=fails", "seed=range(0,8)", "hydra.launcher.n_jobs=2", "fail_fast=true")
+    assert done.returncode == 1 and n_done(tmp_path) == 0
+    failed = len(list(tmp_path.rglob("error.txt")))
+    assert 1 <= failed <= 4  # two at a time, and one each that was handed out already
+    assert done.stderr.splitlines()[-1] == f"kdg: {8 - failed} runs were not started (fail_fast=true)"
+    assert not list((tmp_path / "outputs" / ".sweeps").glob("failed-*"))
+
+
+def test_a_cluster_without_a_cluster_runs_as_many_as_it_is_told(sweep, tmp_path):
+    done = sweep("calibrator.trouble=none,fails", "seed=0,1", "hydra/launcher=submitit_local", "hydra.sweeper.max_batch_size=2")
+    assert done.returncode == 1 and n_done(tmp_path) == 2
+    first = "kdg: 4 runs through LocalLauncher, one core each; their logs are in outputs/.sweeps/.submitit/%j"
+    assert done.stderr.splitlines()[0] == first
+    assert done.stderr.count("  RuntimeError: no luck   ") == 2
