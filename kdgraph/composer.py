@@ -82,7 +82,8 @@ class Composer:
 
     def _sets_a_value(self, override: Override) -> bool:
         """Whether it changes or deletes a key that is there, and chooses no option of a group."""
-        return override.type in (OverrideType.CHANGE, OverrideType.DEL) and not self.loader.repository.group_exists(str(override.key_or_group))
+        at_a_key = override.type in (OverrideType.CHANGE, OverrideType.DEL)
+        return at_a_key and not self.loader.repository.group_exists(str(override.key_or_group))
 
     def parse(self, override: str) -> Override:
         """Parsed once: a sweep has few values, and many points."""

@@ -15,12 +15,12 @@ from kdgraph.errors import ConfigError, ParameterError
 from kdgraph.messages import unknown_key
 from kdgraph.parameters import Count, Positive, Range, annotations_of, check_value
 
-RECORD_SCHEMA = 3
+RECORD_SCHEMA = 4
 """Version of ``result.json``; part of the run id, so that a change of its meaning makes every run a new one."""
 
 COMPONENTS = ("dataset", "ood", "preprocess", "parent", "calibrator", "gate")
 SCIENCE = (*COMPONENTS, "metrics", "figures", "seed")
-PLAIN = {"seed": Annotated[int, Range(0)], "n_jobs": int, "force": bool, "fail_fast": bool, "out": str}
+PLAIN = {"seed": Annotated[int, Range(0)], "n_jobs": int, "force": bool, "fail_fast": bool, "save": bool, "out": str}
 
 
 FigureName = Literal[
@@ -62,6 +62,7 @@ class RunConfig:
     n_jobs : cores for the kernels; never changes a number.
     force : run again what is done.
     fail_fast : of a sweep, start no run once one has failed.
+    save : keep the models in the run's directory.
     out : where runs and the store are.
     """
 
@@ -77,6 +78,7 @@ class RunConfig:
     n_jobs: int = -1
     force: bool = False
     fail_fast: bool = False
+    save: bool = True
     out: str = "outputs"
     method: str = ""
 

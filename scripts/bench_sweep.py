@@ -65,7 +65,7 @@ def _bare(config: RunConfig, seed: int) -> None:
     splits = stages.split(config.dataset, seed)
     parent = stages.fit(config.parent, splits.train, preprocess=config.preprocess, seed=seed, n_jobs=-1)
     model = stages.calibrate(config.calibrator, config.gate, parent, splits, seed=seed, n_jobs=-1).model
-    evaluate(config.dataset, config.ood, config.metrics, splits, parent, model, seed=seed)
+    evaluate(parent, model, config.metrics, dataset=config.dataset, ood=config.ood, splits=splits, seed=seed)
 
 
 def _done(record: dict, out: Path, seeds: int) -> None:

@@ -19,20 +19,28 @@ ROOMS = [
     {"parents"},
     {"geometry"},
     {"density", "calibration"},
+    {"persistence"},
     {"figures"},
     {"components"},
     {"run_config"},
+    {"composer"},
     {"config"},
     {"runner"},
+    {"results"},
     {"report"},
     {"verbs"},
     {"cli"},
     {"__main__"},
 ]
 """From the ground up: a module may import its own room and those below it."""
-LIBRARY = {"errors", "parameters", "metrics", "data", "parents", "geometry", "density", "calibration", "figures"}
-HYDRA = {"config", "verbs", "runner"}
-TORCH = ["kdgraph.parents.networks", *(f"kdgraph.geometry.{name}" for name in ("activations", "device_index", "listener"))]
+LIBRARY = {"errors", "parameters", "metrics", "data", "parents", "geometry", "density", "calibration", "persistence", "figures"}
+HYDRA = {"composer", "config", "verbs", "runner"}
+TORCH = [
+    "kdgraph.parents.networks",
+    *(f"kdgraph.geometry.{name}" for name in ("activations", "device_index", "listener")),
+    "kdgraph.persistence.tensors",
+    "kdgraph.runner.checkup",
+]
 TRANSFORMERS = "kdgraph.parents.networks.image_models"
 
 

@@ -6,8 +6,8 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from kdgraph.density.floor import blend, conformal_log_floor, printed_log_floor
-from kdgraph.density.graph import Distance, in_blocks
+from kdgraph.density.floor import blend, conformal_log_floor, ood_score, printed_log_floor
+from kdgraph.density.graph import Distance, blocks_of
 from kdgraph.density.published import FOREST, Published
 from kdgraph.density.search import Criterion
 from kdgraph.density.variants import VARIANTS, Name, Options
@@ -60,12 +60,26 @@ class KernelDensityClassifier(PostHocClassifier):
 
     def predict_proba(self, X) -> np.ndarray:
         """Float[n, K]: calibrated class probabilities; rows are finite and sum to 1 however far ``X`` (Float[n, d]) is from the data."""
-        return in_blocks(self._proba, self._checked(X))
+        return self.proba_and_log_density(X)[0]
 
-    def _proba(self, X: Any) -> np.ndarray:
+    def log_density(self, X) -> np.ndarray:
+        """Float[n]: the log density f that the floor is held against, that of the nearest polytope; -inf where none shares anything."""
+        return self.proba_and_log_density(X)[1]
+
+    def ood_score(self, X) -> np.ndarray:
+        """Float[n]: log floor - log density. Higher is farther from the training data, and above 0 the prior has more than half the say."""
+        return ood_score(self.log_density(X), self.log_floor_)
+
+    def proba_and_log_density(self, X) -> tuple[np.ndarray, np.ndarray]:
+        """:meth:`predict_proba` and :meth:`log_density`, which one visit to the graph gives both."""
+        proba, log_density = zip(*(self._visited(block) for block in blocks_of(self._checked(X))), strict=True)
+        return np.concatenate(proba), np.concatenate(log_density)
+
+    def _visited(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         visit = self.graph_.visit(self.graph_.partition.place(X), self.posterior_.exponents)
         posterior, log_density = self.posterior_(visit, self.graph_)
-        return blend(posterior, self.prior_, log_density, self.log_floor_, self.min_weight if self.variant == "kdgraph" else 0.0)
+        min_weight = self.min_weight if self.variant == "kdgraph" else 0.0
+        return blend(posterior, self.prior_, log_density, self.log_floor_, min_weight), log_density
 
     def describe(self) -> dict[str, float | int]:
         """What was learnt, for the record: polytopes, the share of them that hold one row, what the search chose, the log floor."""

@@ -50,6 +50,12 @@ def conformal_log_floor(log_density: np.ndarray, alpha: float) -> float:
     return float(ranked[0] - 0.5 * (np.median(ranked) - ranked[0]))
 
 
+def ood_score(log_density: np.ndarray, log_floor: float) -> np.ndarray:
+    """Float[n]: log floor - log density, infinite where there is no density at all, whatever the floor."""
+    with np.errstate(invalid="ignore"):
+        return np.where(np.isneginf(log_density), math.inf, log_floor - log_density)
+
+
 def printed_log_floor(n: int) -> float:
     """log(b / log n) with b = exp(-1e-7) (Eq. 6 and Table 2): so high that it drowns the in-distribution densities too."""
     return -1e-7 - math.log(math.log(n))

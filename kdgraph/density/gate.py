@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kdgraph.density.floor import blend, conformal_log_floor
+from kdgraph.density.floor import blend, conformal_log_floor, ood_score
 from kdgraph.density.gaussians import shrunk
 from kdgraph.density.graph import Distance, KernelDensityGraph, in_blocks
 from kdgraph.geometry import partition_of
@@ -96,8 +96,21 @@ class DensityGate(PostHocClassifier):
 
     def predict_proba(self, X) -> np.ndarray:
         """Float[n, K]: gated class probabilities; rows are finite and sum to 1 however far ``X`` (Float[n, d]) is from the data."""
+        return self.proba_and_log_density(X)[0]
+
+    def log_density(self, X) -> np.ndarray:
+        """Float[n]: the log density f that the floor is held against, that of the nearest polytope."""
+        return in_blocks(self.graph_.log_density, self._checked(X))
+
+    def ood_score(self, X) -> np.ndarray:
+        """Float[n]: log floor - log density. Higher is farther from the training data, and above 0 the prior has more than half the say."""
+        return ood_score(self.log_density(X), self.log_floor_)
+
+    def proba_and_log_density(self, X) -> tuple[np.ndarray, np.ndarray]:
+        """:meth:`predict_proba` and :meth:`log_density`, of which the first needs the second."""
         X = self._checked(X)
-        return blend(self.estimator_.predict_proba(X), self.prior_, in_blocks(self.graph_.log_density, X), self.log_floor_, self.min_weight)
+        log_density = in_blocks(self.graph_.log_density, X)
+        return blend(self.estimator_.predict_proba(X), self.prior_, log_density, self.log_floor_, self.min_weight), log_density
 
     def describe(self) -> dict[str, float | int]:
         """What was learnt, for the record."""

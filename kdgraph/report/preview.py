@@ -47,4 +47,4 @@ def _stored(config: RunConfig) -> list[str]:
         warnings.simplefilter("ignore")  # a run tells them
         splits = split(config.dataset, config.seed)
     keys = stage_keys(config, splits)
-    return [stage for stage, key in keys.items() if store.path(stage, key).exists()]
+    return [stage for stage in ("fit", "calibrate", "evaluate") if store.path(stage, keys[stage]).exists()]

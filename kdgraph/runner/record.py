@@ -5,15 +5,15 @@ the training values), shape (of a row), classes, prior, source (where the rows c
 (names), ``seed``, ``config`` (the science part, resolved), ``metrics`` (list of {metric, value, of: "parent" | "calibrated", on: "test" |
 "grid" | "ood", ood, params, n, stderr}, and in_distribution: true where a family of out-of-distribution sets meets the training data),
 ``ood_sets`` (list of {name, n, source: where the rows come from and what was done to them}, of those that come from elsewhere), ``learnt``
-(by calibrator and gate), ``files`` {predictions, figures}, ``seconds`` and ``peak_memory_mb`` by stage (of when the stage was done),
-``warnings`` (list of {stage, message}, likewise), ``from_store`` (stages that this run found done), ``versions``, ``git`` {commit, dirty}
-or null, ``host``. NaN and infinity are null.
+(by calibrator and gate), ``files`` {predictions, figures, model: empty where none is kept}, ``store`` (entry of each stage there),
+``seconds`` and ``peak_memory_mb`` by stage (of when the stage was done), ``warnings`` (list of {stage, message}, likewise), ``from_store``
+(stages that this run found done), ``versions``, ``git`` {commit, dirty} or null, ``host``. NaN and infinity are null.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -25,9 +25,22 @@ from kdgraph.runner.store import Made
 
 
 def make_record(
-    config: RunConfig, splits: Splits, stages: Mapping[str, Made], learnt: Mapping[str, Any], figures: Sequence[str]
+    config: RunConfig,
+    splits: Splits,
+    stages: Mapping[str, Made],
+    learnt: Mapping[str, Any],
+    files: Mapping[str, Any],
+    entries: Mapping[str, str],
 ) -> dict[str, Any]:
-    """The record as JSON-safe values. ``stages`` are in the order in which they ran; ``evaluate`` has the metrics."""
+    """The record as JSON-safe values.
+
+    Parameters
+    ----------
+    stages : in the order in which they ran; ``evaluate`` has the metrics.
+    learnt : what calibrator and gate say of themselves.
+    files : names in the run's directory.
+    entries : of the stages in the store.
+    """
     return json_safe(
         {
             "schema": RECORD_SCHEMA,
@@ -42,7 +55,8 @@ def make_record(
             "metrics": stages["evaluate"].value.metrics,
             "ood_sets": stages["evaluate"].value.ood_sets,
             "learnt": learnt,
-            "files": {"predictions": "predictions.parquet", "figures": [f"figures/{name}" for name in figures]},
+            "files": files,
+            "store": entries,
             "seconds": {name: round(made.cost.seconds, 4) for name, made in stages.items()},
             "peak_memory_mb": {name: round(made.cost.peak_memory_mb, 1) for name, made in stages.items()},
             "warnings": [{"stage": name, "message": text} for name, made in stages.items() for text in made.warnings],

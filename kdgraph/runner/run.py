@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import io
+import json
 from pathlib import Path
 from typing import Any
 
 from kdgraph.run_config import FigureOptions, RunConfig, file_digests
 from kdgraph.runner.files import write_atomically
+from kdgraph.runner.gc import STAGES
+from kdgraph.runner.model_dir import keep, trusted_packages
 from kdgraph.runner.rundir import RunDir
-from kdgraph.runner.store import Store, make, stage_key
+from kdgraph.runner.store import Store, entry_name, make, stage_key
 from kdgraph.runner.watch import Watch
 
 
@@ -32,6 +35,7 @@ def run(config: RunConfig, watch: Watch | None = None) -> dict[str, Any]:
             folder.fail(error)
             raise
         folder.finish(record)
+        (folder.path / STAGES).unlink(missing_ok=True)
     return record
 
 
@@ -39,16 +43,19 @@ def _do(config: RunConfig, folder: Path, watch: Watch) -> dict[str, Any]:
     """The four stages, the figures, the record."""
     from kdgraph.runner import stages  # here, because a run that is done needs no scikit-learn
     from kdgraph.runner.draw import Drawing
-    from kdgraph.runner.evaluate import evaluate
+    from kdgraph.runner.evaluate import Evaluation, evaluate
+    from kdgraph.runner.prediction.schema import schema_of
     from kdgraph.runner.record import make_record
 
-    store = Store(Path(config.out) / ".store", watch, reuse=not config.force)
+    store = Store(Path(config.out) / ".store", watch, reuse=not config.force, trusted=trusted_packages(config.science()))
     seed, n_jobs = config.seed, config.n_jobs
 
     watch.stage("split")
     divided = make(lambda: stages.split(config.dataset, seed))
     splits = divided.value
     keys = stage_keys(config, splits)
+    entries = {name: entry_name(name, key) for name, key in keys.items()}
+    write_atomically(folder / STAGES, json.dumps({"store": entries}).encode())  # from now on they are held
 
     watch.stage("fit")
     encoding = {"preprocess": config.preprocess, "has_missing": splits.has_missing}
@@ -70,19 +77,27 @@ def _do(config: RunConfig, folder: Path, watch: Watch) -> dict[str, Any]:
     model = calibrated.value.model
 
     watch.stage("evaluate")
-    evaluated = store.get_or_make(
-        "evaluate",
-        keys["evaluate"],
-        lambda: evaluate(config.dataset, config.ood, config.metrics, splits, parent, model, seed=seed),
-    )
+    sets = {"dataset": config.dataset, "ood": config.ood, "splits": splits, "seed": seed}
+
+    def evaluation() -> Evaluation:
+        """What the parent says is kept apart, for other methods on it."""
+        known = store.find("parent_says", keys["parent_says"])
+        found = evaluate(parent, model, config.metrics, **sets, parent_says=known)
+        if known is None:
+            store.keep("parent_says", keys["parent_says"], [each.parent for each in found.predictions])
+        return found
+
+    evaluated = store.get_or_make("evaluate", keys["evaluate"], evaluation)
     _write_parquet(evaluated.value.frame(splits.test.classes), folder / "predictions.parquet")
 
     watch.stage("figures")
     options, names = FigureOptions(**config.figures), figure_names(config)
     drawn = make(lambda: Drawing(options, splits, evaluated.value, parent, model, names).save(folder / "figures"))
 
+    saved = keep(folder, fitted, calibrated, schema_of(config, splits, model).as_json()) if config.save else []
     done = {"split": divided, "fit": fitted, "calibrate": calibrated, "evaluate": evaluated, "figures": drawn}
-    return make_record(config, splits, done, calibrated.value.learnt(), drawn.value)
+    files = {"predictions": "predictions.parquet", "figures": [f"figures/{name}" for name in drawn.value], "model": saved}
+    return make_record(config, splits, done, calibrated.value.learnt(), files, entries)
 
 
 def stage_keys(config: RunConfig, splits: Any) -> dict[str, str]:
@@ -93,10 +108,13 @@ def stage_keys(config: RunConfig, splits: Any) -> dict[str, str]:
     train, rest = splits.train.fingerprint, splits.calibration.fingerprint
     parent = {"parent": config.parent, "preprocess": config.preprocess, "has_missing": splits.has_missing}
     after = parent | {"calibrator": config.calibrator, "gate": config.gate}
-    all_of_it = after | {"dataset": config.dataset, "ood": config.ood, "metrics": config.metrics, "files": file_digests(config.science())}
+    sets = {"dataset": config.dataset, "ood": config.ood, "files": file_digests(config.science())}
+    of_parent = parent | sets | {"grid": bool(config.metrics.get("grid"))}
+    all_of_it = after | sets | {"metrics": config.metrics}
     return {
         "fit": stage_key("fit", train, parent, config.seed),
         "calibrate": stage_key("calibrate", train + rest, after, config.seed),
+        "parent_says": stage_key("parent_says", splits.fingerprint, of_parent, config.seed),
         "evaluate": stage_key("evaluate", splits.fingerprint, all_of_it, config.seed),
     }
 

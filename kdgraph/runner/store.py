@@ -1,17 +1,17 @@
 """The store: what a stage made, found again by the content of everything that went into it.
 
-An entry is one file: a checksum and a pickle. It is written beside its place and renamed; a checksum that does not fit (a truncated or
-altered file) throws the entry away, with a note, and the stage is done again. Pickles are read from the user's own store only.
+An entry is one file of :mod:`kdgraph.persistence`. It is written beside its place and renamed, and never changed afterwards, so that a run
+may link to it; a checksum that does not fit (a truncated or altered file) throws the entry away, with a note, and the stage is done again.
 """
 
 from __future__ import annotations
 
 import hashlib
-import io
 import json
-import pickle
+import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -22,21 +22,23 @@ from kdgraph.runner.files import write_atomically
 from kdgraph.runner.heard import heard_warnings
 from kdgraph.runner.watch import Watch
 
-CODE_SCHEMA = {"fit": 3, "calibrate": 3, "evaluate": 4}
+CODE_SCHEMA = {"fit": 3, "calibrate": 3, "parent_says": 1, "evaluate": 4}
 """Version of what each stage does; raise it with a change that alters its values, and old entries are no longer found."""
-
-_MAGIC = b"kdgraph store 1\n"
-_DIGEST = 64
+SUFFIX = ".kdg"
 
 
 @dataclass(frozen=True)
 class Made:
-    """A stage's value, and what making it cost and warned of, now or when it came into the store."""
+    """A stage's value, and what making it cost and warned of, now or when it came into the store.
+
+    ``entry`` is the file that holds it; None where none does.
+    """
 
     value: Any
     cost: Cost
     warnings: Sequence[str]
     from_store: bool
+    entry: Path | None = None
 
 
 def make(function: Callable[[], Any]) -> Made:
@@ -49,7 +51,7 @@ def make(function: Callable[[], Any]) -> Made:
 def stage_key(stage: str, data: str, config: Mapping[str, Any], seed: int) -> str:
     """Hex key of a stage: its code, the fingerprint of its data, its config with all earlier ones, the seed.
 
-    Pickles of fitted models belong to the library that wrote them, so its version is part of the key too.
+    Numbers belong to the libraries that computed them, so their versions are part of the key too.
     """
     libraries = {name: version(name) for name in ("numpy", "scikit-learn", "torch")}
     parts = [stage, CODE_SCHEMA[stage], data, config, seed, libraries]
@@ -62,14 +64,16 @@ class Store:
     Parameters
     ----------
     root : the folder.
-    watch : is told about entries that had to be thrown away, and about waiting.
+    watch : is told about entries that had to be thrown away, about waiting, and about what cannot be stored.
     reuse : False makes everything again and replaces what is there.
+    trusted : packages whose classes a stage may keep beside those of kdgraph, scikit-learn and torch: those that the config names.
     """
 
-    def __init__(self, root: Path, watch: Watch, *, reuse: bool = True) -> None:
+    def __init__(self, root: Path, watch: Watch, *, reuse: bool = True, trusted: Sequence[str] = ()) -> None:
         self.root = root
         self.watch = watch
         self.reuse = reuse
+        self.trusted = trusted
 
     def get_or_make(self, stage: str, key: str, function: Callable[[], Any], shared: Mapping[str, Any] | None = None) -> Made:
         """The value under ``key``, made by ``function`` if need be; of processes that want it at once, one makes it.
@@ -84,58 +88,53 @@ class Store:
             if (self.reuse or waited) and (found := self._read(path, shared or {})):
                 return found
             made = make(function)
-            _write(path, made, shared or {})
-        return made
+            return self._kept(stage, path, made, shared or {})
+
+    def find(self, stage: str, key: str) -> Any | None:
+        """The value under ``key`` if it is there; None too where everything is to be made again."""
+        found = self._read(self.path(stage, key), {}) if self.reuse else None
+        return found and found.value
+
+    def keep(self, stage: str, key: str, value: Any) -> None:
+        """Put a value there that another one has brought with it; of processes that do so at once, the last one's stays."""
+        self._kept(stage, self.path(stage, key), Made(value, Cost(), (), from_store=False), {})
 
     def path(self, stage: str, key: str) -> Path:
         """Where the entry is or would be."""
-        return self.root / stage / f"{key[:24]}.pkl"
+        return self.root / entry_name(stage, key)
 
     def _read(self, path: Path, shared: Mapping[str, Any]) -> Made | None:
         try:
             content = path.read_bytes()
         except FileNotFoundError:
             return None
-        digest, payload = content[len(_MAGIC) :][:_DIGEST], content[len(_MAGIC) + _DIGEST :]
-        if not content.startswith(_MAGIC) or hashlib.sha256(payload).hexdigest().encode() != digest:
-            return self._throw_away(path, "is damaged (its checksum does not fit)")
+        from kdgraph.persistence import CannotLoad, read
+
         try:
-            made = Made(*_Unpickler(io.BytesIO(payload), shared).load(), from_store=True)
-        except (pickle.UnpicklingError, AttributeError, ImportError) as error:  # classes that have moved since
-            return self._throw_away(path, f"cannot be read by this version ({error})")
-        return made
+            found = read(content, f"store entry {path}", shared, self.trusted)
+        except CannotLoad as error:
+            path.unlink(missing_ok=True)
+            self.watch.note(f"{error}; thrown away, it is made again")
+            return None
+        with suppress(OSError):  # somebody else's: it looks unused then
+            os.utime(path)
+        return Made(found.value, Cost(**found.about["cost"]), found.about["warnings"], from_store=True, entry=path)
 
-    def _throw_away(self, path: Path, why: str) -> None:
-        path.unlink(missing_ok=True)
-        self.watch.note(f"store entry {path} {why}; thrown away, it is made again")
+    def _kept(self, stage: str, path: Path, made: Made, shared: Mapping[str, Any]) -> Made:
+        """What was made, now with its entry; without one, and with a note, where something in it cannot be saved."""
+        from kdgraph.persistence import CannotSave, Untrusted, to_bytes
 
-
-def _write(path: Path, made: Made, shared: Mapping[str, Any]) -> None:
-    buffer = io.BytesIO()
-    _Pickler(buffer, shared).dump((made.value, made.cost, made.warnings))
-    payload = buffer.getvalue()
-    write_atomically(path, _MAGIC + hashlib.sha256(payload).hexdigest().encode() + payload)
-
-
-class _Pickler(pickle.Pickler):
-    """Writes the name of a shared object instead of the object."""
-
-    def __init__(self, file: io.BytesIO, shared: Mapping[str, Any]) -> None:
-        super().__init__(file, protocol=5)
-        self.names = {id(value): name for name, value in shared.items()}
-
-    def persistent_id(self, obj: Any) -> str | None:
-        return self.names.get(id(obj))
+        about = {"cost": asdict(made.cost), "warnings": list(made.warnings)}
+        try:
+            content = to_bytes(made.value, shared, about, self.trusted)
+        except (CannotSave, Untrusted) as error:
+            also = " and no model of the run is kept" if stage in ("fit", "calibrate") else ""
+            self.watch.note(f"what {stage} made cannot be saved, so it is made again next time{also}: {error}")
+            return made
+        write_atomically(path, content)
+        return replace(made, entry=path)
 
 
-class _Unpickler(pickle.Unpickler):
-    """Puts the shared objects back."""
-
-    def __init__(self, file: io.BytesIO, shared: Mapping[str, Any]) -> None:
-        super().__init__(file)
-        self.shared = shared
-
-    def persistent_load(self, pid: str) -> Any:
-        if pid not in self.shared:
-            raise pickle.UnpicklingError(f"it refers to {pid!r}, which is not here")
-        return self.shared[pid]
+def entry_name(stage: str, key: str) -> str:
+    """``fit/0123….kdg``: an entry's place in the store, and its name in a record."""
+    return f"{stage}/{key[:24]}{SUFFIX}"

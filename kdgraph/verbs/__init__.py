@@ -7,6 +7,8 @@ VERBS = {
     "table": ("table [key=value …]", "every number of finished runs, on the terminal or as a file"),
     "compare": ("compare [key=value …]", "methods over seeds and data sets: means, wins and losses, tests"),
     "report": ("report [key=value …]", "one HTML page of finished runs: by method, by data set, run by run"),
+    "predict": ("predict --run DIR …", "the model of a finished run on new rows: probabilities and an OOD score"),
+    "gc": ("gc [--out DIR]", "delete what the store keeps for no finished run"),
     "list": ("list [group]", "what there is to choose from"),
     "data": ("data list|get|check", "data sets of openml.org: which are here, fetch some, are they whole"),
     "doctor": ("doctor", "what this machine has, and whether kdgraph can work here"),

@@ -1,4 +1,4 @@
-"""Shell completion: verbs by the shell, everything after ``run`` and ``show`` by Hydra, which is asked without the verb."""
+"""Shell completion: verbs by the shell, everything after ``run``, ``show`` and ``plan`` by Hydra, which is asked without the verb."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _kdg() {
     local line="${COMP_LINE:0:$COMP_POINT}" choices prefix=""
     local word="${line##* }"
     case "$line" in
-        "kdg run "*|"kdg show "*)
+        "kdg run "*|"kdg show "*|"kdg plan "*)
             choices=$(COMP_LINE="kdg ${line#kdg * }" kdg run -sc query=bash 2>/dev/null) ;;
         "kdg completion "*) choices="bash zsh fish" ;;
         "kdg data "*" "*) choices="" ;;
@@ -36,7 +36,7 @@ function __kdg_overrides
 end
 complete -c kdg -f
 complete -c kdg -n __fish_use_subcommand -a '{verbs}'
-complete -c kdg -n '__fish_seen_subcommand_from run show' -a '(__kdg_overrides)'
+complete -c kdg -n '__fish_seen_subcommand_from run show plan' -a '(__kdg_overrides)'
 complete -c kdg -n '__fish_seen_subcommand_from data' -a 'list get check'
 complete -c kdg -n '__fish_seen_subcommand_from completion' -a 'bash zsh fish'
 """

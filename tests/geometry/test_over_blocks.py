@@ -56,10 +56,10 @@ def test_a_cluster_of_dask_does_the_work_of_one_big_fit_to_the_same_bits():
     with (
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, protocol="tcp://") as cluster,
         distributed.Client(cluster) as client,
+        parallel_config(backend="dask"),
     ):
-        with parallel_config(backend="dask"):
-            there = forest.predict_proba(X)
-            done = client.run(lambda dask_worker: dask_worker.state.executed_count)  # by the kernels alone
-            again = forest.fit(X, y).predict_proba(X)
+        there = forest.predict_proba(X)
+        done = client.run(lambda dask_worker: dask_worker.state.executed_count)  # by the kernels alone
+        again = forest.fit(X, y).predict_proba(X)
     assert np.array_equal(alone, there) and np.array_equal(alone, again)
     assert len(done) == 2 and all(count > 0 for count in done.values())

@@ -40,7 +40,7 @@ def test_numbers_do_not_depend_on_the_groups(tiny, monkeypatch):
     for bound in (module.BYTES_AT_A_TIME, 16 * 60, 1):
         monkeypatch.setattr(module, "BYTES_AT_A_TIME", bound)
         counted = Counted(parent)
-        found.append(evaluate(config.dataset, config.ood, config.metrics, splits, counted, model, seed=0))
+        found.append(evaluate(counted, model, config.metrics, dataset=config.dataset, ood=config.ood, splits=splits, seed=0))
         calls.append(counted.calls)
     assert calls == [[40 + 40_000 + 20 + 20], [40, 40_000, 40], [40, 40_000, 20, 20]]
     for other in found[1:]:
@@ -48,6 +48,19 @@ def test_numbers_do_not_depend_on_the_groups(tiny, monkeypatch):
         for a, b in zip(found[0].predictions, other.predictions, strict=True):
             np.testing.assert_array_equal(a.parent, b.parent)
             np.testing.assert_array_equal(a.calibrated, b.calibrated)
+
+
+def test_what_the_parent_said_before_is_not_asked_again(tiny, monkeypatch):
+    config, splits, parent, model = tiny
+    given = {"dataset": config.dataset, "ood": config.ood, "splits": splits, "seed": 0}
+    expected = evaluate(parent, model, config.metrics, **given)
+    for bound in (module.BYTES_AT_A_TIME, 16 * 60):
+        monkeypatch.setattr(module, "BYTES_AT_A_TIME", bound)
+        said = [each.parent for each in expected.predictions]
+        found = evaluate(None, model, config.metrics, **given, parent_says=said)
+        assert found.metrics == expected.metrics
+        for a, b in zip(expected.predictions, found.predictions, strict=True):
+            np.testing.assert_array_equal(a.parent, b.parent)
 
 
 @pytest.mark.parametrize(
@@ -81,7 +94,7 @@ def test_few_sets_are_alive_at_once(tiny, monkeypatch):
     real = module.build
     monkeypatch.setattr(module, "build", lambda node: Source() if node is None else real(node))
     monkeypatch.setattr(module, "BYTES_AT_A_TIME", 16 * 20)
-    done = evaluate(compose(TINY).dataset, None, {"ood": {"mmc": {}}}, splits, Model(), Model(), seed=0)  # type: ignore[arg-type]
+    done = evaluate(Model(), Model(), {"ood": {"mmc": {}}}, dataset=compose(TINY).dataset, ood=None, splits=splits, seed=0)  # type: ignore[arg-type]
     predict = ["predict 20"] * 2
     assert log == ["draw 0", *["predict 40"] * 2, "draw 1", "draw 2", *predict, "draw 3", "draw 4", *predict, *["predict 10"] * 2]
     assert [entry.get("in_distribution") for entry in done.metrics[::2]] == [None, None, True, None, None]

@@ -12,6 +12,7 @@ import pandas as pd
 
 from kdgraph.cli import main
 from kdgraph.config import compose
+from kdgraph.runner import evaluate as evaluating
 from kdgraph.runner.run import run
 from kdgraph.runner.watch import Watch
 
@@ -79,6 +80,23 @@ def test_so_does_a_parallel_sweep(parts):
     out, err = process.communicate()
     assert (process.returncode, err) == (0, "kdg: 2 runs, 2 at a time, one core each\n")  # that one waits for the other's fit is no news
     assert parts.visits("fit") == 1 and out.endswith(f"2 runs in {parts.folder / 'outputs'}\n")
+
+
+def test_methods_on_one_parent_ask_it_once(tmp_path, monkeypatch):
+    known, real = [], evaluating.evaluate
+
+    def evaluate(*models, parent_says, **more):
+        known.append(parent_says is not None)
+        return real(*models, parent_says=parent_says, **more)
+
+    monkeypatch.setattr(evaluating, "evaluate", evaluate)
+    records = [
+        run(compose([*TINY, f"calibrator={name}", f"out={tmp_path / out}"])) for name, out in (("kdf", "1"), ("none", "1"), ("none", "2"))
+    ]
+    assert known == [False, True, False]
+    assert records[1]["metrics"] == records[2]["metrics"]
+    run(compose([*TINY, "calibrator=isotonic", "dataset.n_test=41", f"out={tmp_path / '1'}"]))
+    assert known[-1] is False  # on other rows
 
 
 def test_changing_only_metrics_fits_nothing_again(parts):

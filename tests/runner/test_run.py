@@ -12,6 +12,7 @@ import pytest
 from kdgraph.config import compose
 from kdgraph.errors import ConfigError
 from kdgraph.metrics import METRICS, score
+from kdgraph.persistence.archive import unpack
 from kdgraph.runner.record import json_safe
 from kdgraph.runner.run import run, stage_keys
 from kdgraph.runner.rundir import RunDir
@@ -40,7 +41,7 @@ def small(tmp_path_factory):
 
 def test_the_record_is_complete(small):
     config, record = small
-    first = "schema run_id dataset parent calibrator gate method seed config metrics ood_sets learnt files"
+    first = "schema run_id dataset parent calibrator gate method seed config metrics ood_sets learnt files store"
     assert list(record) == [*first.split(), "seconds", "peak_memory_mb", "warnings", "from_store", "versions", "git", "host"]
     assert record["dataset"]["n_calibration"] == 26 and record["dataset"]["classes"] == [0, 1] and sum(record["dataset"]["prior"]) == 1
     assert set(record["seconds"]) == {"split", "fit", "calibrate", "evaluate", "figures"} == set(record["peak_memory_mb"])
@@ -106,8 +107,9 @@ def test_what_is_calibrated_is_stored_without_a_second_parent(tmp_path, calibrat
     config = compose([*TINY, "parent.n_estimators=100", f"calibrator={calibrator}", f"gate={gate}", f"out={tmp_path}", "ood.n=5"])
     run(config)
     (calibrated,) = (tmp_path / ".store" / "calibrate").iterdir()
-    content = calibrated.read_bytes()
-    assert b"parent" in content and b"sklearn.tree" not in content and b"sklearn.ensemble" not in content
+    document, _ = unpack(calibrated.read_bytes())
+    assert "shared" in str(document["value"]) and document["trees"] is None
+    assert not any("sklearn.tree" in name or "sklearn.ensemble" in name for name, _ in document["classes"])
 
 
 def test_more_test_rows_fit_nothing_again(tmp_path):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 import warnings
 
 import numpy as np
@@ -26,7 +28,7 @@ def notes() -> Notes:
 
 @pytest.fixture
 def store(tmp_path, notes) -> Store:
-    return Store(tmp_path, notes)
+    return Store(tmp_path, notes, trusted=[__name__])
 
 
 class Maker:
@@ -89,7 +91,8 @@ def test_a_damaged_entry_is_thrown_away_and_made_again(store, notes, damage):
     path.write_bytes(damage(path.read_bytes()))
     assert store.get_or_make("fit", "a" * 64, make).value == list(range(100))
     assert make.calls == 2
-    assert notes.lines == [f"store entry {path} is damaged (its checksum does not fit); thrown away, it is made again"]
+    (line,) = notes.lines
+    assert line.startswith(f"store entry {path} is damaged ") and line.endswith("; thrown away, it is made again")
     assert store.get_or_make("fit", "a" * 64, make).from_store
 
 
@@ -136,3 +139,29 @@ def test_every_part_of_the_key_counts(monkeypatch):
     monkeypatch.setitem(CODE_SCHEMA, "fit", CODE_SCHEMA["fit"] + 1)
     others.append(stage_key("fit", "data", {"parent": {"n": 1}}, 0))
     assert len({key, *others}) == 6
+
+
+def test_what_cannot_be_saved_is_made_each_time_and_said_once(store, notes):
+    make = Maker({"callback": lambda: 1})
+    made = store.get_or_make("fit", "a" * 64, make)
+    assert made.value["callback"]() == 1 and made.entry is None
+    (line,) = notes.lines
+    assert line.startswith("what fit made cannot be saved, so it is made again next time and no model of the run is kept: ")
+    assert line.endswith(f"<lambda> of {__name__} cannot be saved: it must stand in a module that can be imported")
+    assert not store.get_or_make("fit", "a" * 64, make).from_store and make.calls == 2
+    assert not [path for path in store.root.rglob("*") if path.is_file()]
+
+
+def test_nor_is_a_class_that_no_config_has_named(tmp_path, notes):
+    untrusting = Store(tmp_path, notes)
+    assert isinstance(untrusting.get_or_make("calibrate", "a" * 64, Gone).value, Gone)
+    assert "needs what is not known to be harmless" in notes.lines[0]
+    assert not list(tmp_path.rglob("*.kdg"))
+
+
+def test_an_entry_says_where_it_is_and_when_it_was_used_last(store):
+    made = store.get_or_make("fit", "a" * 64, Maker([1]))
+    assert made.entry == store.path("fit", "a" * 64) == store.root / "fit" / f"{'a' * 24}.kdg"
+    os.utime(made.entry, (0, 0))
+    assert store.get_or_make("fit", "a" * 64, Maker([2])).entry == made.entry
+    assert made.entry.stat().st_mtime > time.time() - 60

@@ -237,6 +237,6 @@ def test_data_is_completed(kdg, capsys, tmp_path):
     main(["completion", "bash"])
     script = capsys.readouterr().out
     ask = 'COMP_LINE="$1"; COMP_POINT=${#1}; _kdg; echo "${COMPREPLY[*]}"'
-    for line, reply in {"kdg d": "data", "kdg data g": "get", "kdg data ": "list get check", "kdg data get x": ""}.items():
+    for line, reply in {"kdg da": "data", "kdg data g": "get", "kdg data ": "list get check", "kdg data get x": ""}.items():
         done = subprocess.run(["bash", "-c", f"{script}\n{ask}", "bash", line], capture_output=True, text=True, check=True)
         assert done.stdout.strip() == reply

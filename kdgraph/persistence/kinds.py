@@ -1,0 +1,176 @@
+"""Values that are no plain JSON and no ordinary objects: each kind is taken apart into values, and put together by one known function."""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+import scipy.special
+from numpy.lib import format as npy
+
+from kdgraph.persistence.allowed import BUILTIN
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of value.
+
+    Attributes
+    ----------
+    tag : its word in the document.
+    apart : the value → its parts.
+    together : parts as they come from a file that anybody may have written → the value, or a ValueError, TypeError or LookupError.
+    """
+
+    tag: str
+    apart: Callable[[Any], Iterable[Any]]
+    together: Callable[..., Any]
+
+
+def _scalar_apart(value: np.generic) -> tuple[str, Any]:
+    plain = value.dtype.kind in "biuf" and value.dtype.itemsize <= 8
+    return value.dtype.str, value.item() if plain else np.asarray(value)
+
+
+def _scalar(dtype: str, value: Any) -> Any:
+    return value[()] if isinstance(value, np.ndarray) else np.dtype(dtype).type(value)
+
+
+def _dtype(descr: Any) -> np.dtype:
+    return npy.descr_to_dtype(descr)
+
+
+def _structured_apart(array: np.ndarray) -> tuple[Any, ...]:
+    flat = np.ascontiguousarray(array).reshape(-1)
+    return npy.dtype_to_descr(array.dtype), list(array.shape), flat.view(np.uint8) if flat.size else np.empty(0, np.uint8)
+
+
+def _structured(descr: Any, shape: Any, memory: np.ndarray) -> np.ndarray:
+    dtype = npy.descr_to_dtype(descr)
+    if dtype.hasobject:
+        raise TypeError(f"an array of {dtype} holds Python objects")
+    return memory.view(dtype).reshape(shape)
+
+
+def _sparse_apart(matrix: Any) -> tuple[Any, ...]:
+    coo = matrix.tocoo()
+    return type(matrix).__name__, coo.shape, coo.data, coo.row, coo.col
+
+
+def _sparse(name: str, shape: Any, data: np.ndarray, row: np.ndarray, column: np.ndarray) -> Any:
+    if not re.fullmatch("(csr|csc|coo)_(array|matrix)", name):
+        raise ValueError(f"no sparse matrix of scipy is named {name}")
+    return getattr(scipy.sparse, name)(scipy.sparse.coo_array((data, (row, column)), shape=shape))
+
+
+_BIT_GENERATORS = {
+    kind.__name__: kind for kind in (np.random.MT19937, np.random.PCG64, np.random.PCG64DXSM, np.random.Philox, np.random.SFC64)
+}
+
+
+def _bit_generator(state: dict[str, Any]) -> Any:
+    made: Any = _BIT_GENERATORS[state["bit_generator"]](0)
+    made.state = {key: value for key, value in state.items() if key not in ("has_gauss", "gauss")}
+    return made
+
+
+def _random_state(state: dict[str, Any]) -> np.random.RandomState:
+    made = np.random.RandomState(_bit_generator(state))
+    made.set_state(state)
+    return made
+
+
+def _generator(state: dict[str, Any]) -> np.random.Generator:
+    return np.random.Generator(_bit_generator(state))
+
+
+def _ufunc_apart(function: np.ufunc) -> tuple[str, str]:
+    for module in (np, scipy.special):
+        if getattr(module, function.__name__, None) is function:
+            return module.__name__, function.__name__
+    raise TypeError(f"the function {function.__name__} is neither numpy's nor scipy.special's")
+
+
+def _ufunc(module: str, name: str) -> np.ufunc:
+    found = getattr({"numpy": np, "scipy.special": scipy.special}[module], name)
+    if not isinstance(found, np.ufunc):
+        raise TypeError(f"{module}.{name} is no ufunc")
+    return found
+
+
+def _loss_apart(loss: Any) -> tuple[Any, ...]:
+    made_by, arguments, *_ = loss.__reduce__()
+    return type(loss).__module__, type(loss).__name__, *(arguments if made_by is type(loss) else ())
+
+
+def _loss(module: str, name: str, *arguments: float) -> Any:
+    found = getattr(import_module(module), name) if module in _COMPILED_LOSSES else None
+    if not (isinstance(found, type) and found.__module__ == module and all(isinstance(each, float | int) for each in arguments)):
+        raise TypeError(f"scikit-learn has no loss {module}.{name}{arguments}")
+    return found(*arguments)
+
+
+def _defaultdict(factory: Any, items: list[Any]) -> defaultdict[Any, Any]:
+    if factory not in (None, *BUILTIN.values()):
+        raise TypeError("a dict with defaults makes them of plain types only")
+    return defaultdict(factory, items)
+
+
+def _as_parts(values: Iterable[Any]) -> Iterable[Any]:
+    return values
+
+
+def _sorted(values: Iterable[Any]) -> list[Any]:
+    """In an order that is the same in every process."""
+    return sorted(values, key=lambda value: (type(value).__name__, repr(value)))
+
+
+_COMPILED_LOSSES = ("sklearn._loss._loss", "sklearn.linear_model._sgd_fast")
+STRUCTURED = Kind("structured", _structured_apart, _structured)
+"""Arrays with named fields."""
+LOSS = Kind("loss", _loss_apart, _loss)
+"""Compiled losses of scikit-learn, which keep their parameters where only they can see them."""
+
+EXACT = {
+    tuple: Kind("tuple", _as_parts, lambda *parts: parts),
+    set: Kind("set", _sorted, lambda *parts: set(parts)),
+    frozenset: Kind("frozenset", _sorted, lambda *parts: frozenset(parts)),
+    complex: Kind("complex", lambda z: (z.real, z.imag), complex),
+    slice: Kind("slice", lambda s: (s.start, s.stop, s.step), slice),
+    range: Kind("range", lambda r: (r.start, r.stop, r.step), range),
+    bytes: Kind("bytes", lambda b: (np.frombuffer(b, np.uint8),), lambda array: array.tobytes()),
+    bytearray: Kind("bytearray", lambda b: (np.frombuffer(bytes(b), np.uint8),), lambda array: bytearray(array.tobytes())),
+    OrderedDict: Kind("ordered", lambda d: (list(d.items()),), OrderedDict),
+    defaultdict: Kind("defaultdict", lambda d: (d.default_factory, list(d.items())), _defaultdict),
+    re.Pattern: Kind("pattern", lambda p: (p.pattern, p.flags), re.compile),
+    np.ma.MaskedArray: Kind("masked", lambda m: (m.data, np.ma.getmaskarray(m)), np.ma.MaskedArray),
+    np.random.RandomState: Kind("random_state", lambda r: (r.get_state(legacy=False),), _random_state),
+    np.random.Generator: Kind("generator", lambda g: (g.bit_generator.state,), _generator),
+    np.ufunc: Kind("ufunc", _ufunc_apart, _ufunc),
+}
+"""By the very type of a value."""
+INSTANCES = {
+    np.generic: Kind("scalar", _scalar_apart, _scalar),
+    np.dtype: Kind("dtype", lambda dtype: (npy.dtype_to_descr(dtype),), _dtype),
+    scipy.sparse.sparray: Kind("sparse", _sparse_apart, _sparse),
+    scipy.sparse.spmatrix: Kind("sparse", _sparse_apart, _sparse),
+}
+"""By a base class of its type."""
+
+
+def kind_of(value: Any) -> Kind | None:
+    """The kind of a value; None for ordinary objects."""
+    if kind := EXACT.get(type(value)):
+        return kind
+    if type(value).__module__ in _COMPILED_LOSSES:
+        return LOSS
+    return next((kind for base, kind in INSTANCES.items() if isinstance(value, base)), None)
+
+
+BY_TAG = {kind.tag: kind for kind in (*EXACT.values(), *INSTANCES.values(), STRUCTURED, LOSS)}

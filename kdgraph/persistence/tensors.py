@@ -1,0 +1,82 @@
+"""Tensors of torch; imported when there are some."""
+
+from __future__ import annotations
+
+from types import BuiltinFunctionType
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from kdgraph.persistence.kinds import Kind
+
+_WITHOUT_NUMPY = {torch.bfloat16: torch.int16}
+"""Types that numpy does not have, as which others they travel."""
+
+
+def _apart(tensor: Tensor) -> tuple[Any, ...]:
+    """Type, shape, strides, whether it learns, and its memory: how a convolution's weights lie decides its last bits."""
+    own = tensor.detach().cpu()
+    if own.layout is not torch.strided or own.is_quantized or type(own) not in (Tensor, nn.Parameter):
+        raise TypeError(f"a tensor of type {type(tensor).__name__} and layout {own.layout}")
+    if not _is_dense(own):
+        own = own.contiguous()
+    memory = own.as_strided((own.numel(),), (1,))
+    memory = memory.view(_WITHOUT_NUMPY.get(own.dtype, own.dtype))
+    return str(own.dtype).removeprefix("torch."), list(own.shape), list(own.stride()), tensor.requires_grad, memory.numpy()
+
+
+def _tensor(dtype: str, shape: list[int], strides: list[int], learns: bool, memory: np.ndarray) -> Tensor:
+    kind = getattr(torch, dtype)
+    if not isinstance(kind, torch.dtype):
+        raise TypeError(f"torch has no type {dtype}")
+    flat = torch.from_numpy(memory).clone().view(kind)  # a copy, in memory that is aligned as torch has it
+    if flat.numel() < 1 + sum((n - 1) * step for n, step in zip(shape, strides, strict=True)) and 0 not in shape:
+        raise ValueError(f"a tensor of shape {shape} is larger than its memory")
+    return flat.as_strided(shape, strides).requires_grad_(bool(learns))
+
+
+def _is_dense(tensor: Tensor) -> bool:
+    """Whether it fills its memory without gaps or overlaps."""
+    expected = 1
+    for step, n in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
+        if n == 1:
+            continue
+        if step != expected:
+            return False
+        expected *= n
+    return True
+
+
+def _dtype(name: str) -> torch.dtype:
+    found = getattr(torch, name)
+    if not isinstance(found, torch.dtype):
+        raise TypeError(f"torch has no type {name}")
+    return found
+
+
+def _function_apart(function: Any) -> tuple[str]:
+    if getattr(functional, function.__name__, None) is not function:
+        raise TypeError(f"{function.__name__} is none of torch.nn.functional's")
+    return (function.__name__,)
+
+
+def _function(name: str) -> Any:
+    found = getattr(functional, name)
+    if not isinstance(found, BuiltinFunctionType):
+        raise TypeError(f"torch.nn.functional has no compiled {name}")
+    return found
+
+
+EXACT = {
+    Tensor: Kind("tensor", _apart, _tensor),
+    nn.Parameter: Kind("parameter", _apart, lambda *parts: nn.Parameter(_tensor(*parts).detach(), requires_grad=bool(parts[3]))),
+    torch.dtype: Kind("torch_dtype", lambda dtype: (str(dtype).removeprefix("torch."),), _dtype),
+    torch.device: Kind("torch_device", lambda device: (device.type,), torch.device),
+    BuiltinFunctionType: Kind("torch_function", _function_apart, _function),
+    torch.Size: Kind("torch_size", tuple, lambda *sizes: torch.Size(sizes)),
+}
+"""By the very type of a value."""
+BY_TAG = {kind.tag: kind for kind in EXACT.values()}

@@ -1,0 +1,87 @@
+"""What the store keeps for no finished run: found, and deleted.
+
+An entry is needed as long as a finished run's record names it, or a running one's: a run says in ``stages.json`` which entries are its own
+before it asks for the first of them, and its claim says whether it is running. What another process is making has a claim of its own.
+Claims stay: each of them is its owner's to remove.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kdgraph.runner.claim import is_claimed
+from kdgraph.runner.store import SUFFIX
+
+STORE = ".store"
+STAGES = "stages.json"
+"""In the directory of a run that is not finished: the entries that it will ask for."""
+_OF_ENTRY = re.compile(r"\.?([0-9a-f]{24})\.")
+"""Every file of an entry begins with its key: itself, its claim, the state of its training, what a killed writer left."""
+OLDER, CHECKPOINTS, LEFTOVERS = "older version", "checkpoints", "leftovers"
+
+
+@dataclass(frozen=True)
+class Garbage:
+    """A file that nobody needs; ``kind`` is its stage, or what else it is; ``frees`` the bytes that its end would leave free."""
+
+    path: Path
+    kind: str
+    frees: int
+
+
+def garbage(out: Path) -> list[Garbage]:
+    """Files of the store of ``out`` that no finished run refers to and no running one holds, by kind."""
+    needed = {name for run in _runs(out) for name in _needed_by(run)}
+    found = (_judged(path, needed) for path in sorted((out / STORE).glob("*/*")) if path.is_file())
+    return sorted((each for each in found if each), key=lambda each: (each.kind, each.path))
+
+
+def delete(out: Path, files: Iterable[Garbage]) -> list[Garbage]:
+    """Delete those of ``files`` that still nobody needs; gives them."""
+    still = {each.path for each in garbage(out)}
+    gone = [each for each in files if each.path in still]
+    for each in gone:
+        each.path.unlink(missing_ok=True)
+    return gone
+
+
+def _judged(path: Path, needed: set[str]) -> Garbage | None:
+    """What a file of the store is, if it is garbage."""
+    match = _OF_ENTRY.match(path.name)
+    if path.suffix == ".claim" or (match and is_claimed(path.with_name(f"{match[1]}.claim"))):
+        return None
+    stat = path.stat()
+    frees = stat.st_size if stat.st_nlink == 1 else 0
+    if not match or path.suffix == ".pkl":
+        return Garbage(path, OLDER if path.suffix == ".pkl" else LEFTOVERS, frees)
+    entry = f"{path.parent.name}/{match[1]}{SUFFIX}"
+    if path.name.startswith("."):
+        return Garbage(path, LEFTOVERS, frees)
+    if path.suffix == SUFFIX:
+        return None if entry in needed else Garbage(path, path.parent.name, frees)
+    return None if entry in needed and not path.with_name(f"{match[1]}{SUFFIX}").exists() else Garbage(path, CHECKPOINTS, frees)
+
+
+def _needed_by(run: Path) -> Iterator[str]:
+    """Entries that a run names: a finished one in its record, one at work in a list of its own."""
+    yield from _names(run / "result.json", "store")
+    if is_claimed(run / "running.json"):
+        yield from _names(run / STAGES, "store")
+
+
+def _names(path: Path, key: str) -> list[str]:
+    try:
+        found: Any = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return []
+    return list(found.get(key, {}).values()) if isinstance(found, dict) else []
+
+
+def _runs(out: Path) -> Iterator[Path]:
+    """Directories of runs: ``<out>/<dataset>/<method>/<id>``."""
+    return (path for path in out.glob("[!.]*/*/*") if path.is_dir())

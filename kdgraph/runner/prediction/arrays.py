@@ -1,0 +1,83 @@
+"""Arrays of new rows, some rows at a time: ``X`` of a .npz file, read from inside the zip."""
+
+from __future__ import annotations
+
+import math
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+from numpy.lib import format as npy
+
+from kdgraph.errors import DataError
+
+
+class ArrayRows:
+    """The array ``X`` of a .npz file, [n, d] or images [n, c, h, w]; images of uint8 are divided by 255."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.read, self.total = path, 0, 1
+
+    def shape(self) -> tuple[int, ...]:
+        """Of one row.
+
+        Raises
+        ------
+        DataError
+            If there is no ``X`` of numbers.
+        """
+        with self._opened() as file:
+            return self._header(file)[0][1:]
+
+    def arrays(self, rows: int) -> Iterator[np.ndarray]:
+        """At most ``rows`` rows at a time: Float64[n, d], or Float32[n, c, h, w]."""
+        with self._opened() as file:
+            shape, fortran, dtype = self._header(file)
+            if fortran:
+                raise DataError(f"--input {self.path}: X lies column by column; write np.ascontiguousarray(X)")
+            self.total = max(shape[0], 1)
+            size = dtype.itemsize * math.prod(shape[1:])
+            while self.read < shape[0]:
+                n = min(rows, shape[0] - self.read)
+                content = file.read(n * size)
+                if len(content) < n * size:
+                    raise DataError(f"--input {self.path} is damaged: X ends before its {shape[0]:,} rows")
+                self.read += n
+                yield _as_read(np.frombuffer(content, dtype).reshape(n, *shape[1:]))
+
+    def share_read(self) -> float:
+        """By rows."""
+        return self.read / self.total
+
+    @contextmanager
+    def _opened(self) -> Iterator[IO[bytes]]:
+        try:
+            with zipfile.ZipFile(self.path) as archive:
+                names = [name.removesuffix(".npy") for name in archive.namelist()]
+                if "X" not in names:
+                    raise DataError(f"--input {self.path} has no array 'X'; it has {', '.join(names) or 'none'}")
+                with archive.open("X.npy") as file:
+                    yield file
+        except (zipfile.BadZipFile, OSError, EOFError) as error:
+            raise DataError(f"--input {self.path} is no .npz file, or damaged: {error}") from error
+
+    def _header(self, file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype]:
+        shape: tuple[int, ...]
+        try:
+            read = npy.read_array_header_1_0 if npy.read_magic(file) == (1, 0) else npy.read_array_header_2_0
+            shape, fortran, dtype = read(file)
+        except ValueError as error:
+            raise DataError(f"--input {self.path} is damaged: {error}") from error
+        if dtype.kind not in "biuf" or len(shape) not in (2, 4):
+            raise DataError(f"--input {self.path}: X must hold numbers, [n, d] or images [n, c, h, w], got {dtype}, shape {shape}")
+        return shape, fortran, dtype
+
+
+def _as_read(X: np.ndarray) -> np.ndarray:
+    """As a data set of arrays has them."""
+    if X.ndim == 2:
+        return X.astype(np.float64)
+    return X.astype(np.float32) / np.float32(255 if X.dtype == np.uint8 else 1)

@@ -1,0 +1,127 @@
+"""Cells of a table of new rows as numbers: each is read by itself, and refused in one line where the model could not know it."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+from pandas.api.types import is_bool_dtype, is_numeric_dtype
+
+from kdgraph.data.tables.features import LARGEST, Missing, plain
+from kdgraph.data.tables.remedies import shortened
+from kdgraph.errors import DataError
+from kdgraph.runner.prediction.schema import Feature, Schema
+
+Unseen = Literal["refuse", "missing"]
+_FRACTION = pd.Series(["0.5"], dtype=object)
+_WHOLE = re.compile(r"[+-]?\d+")
+_TRUTH = {"True": 1.0, "TRUE": 1.0, "true": 1.0, "False": 0.0, "FALSE": 0.0, "false": 0.0}
+
+
+class Cells:
+    """What the cells of a file stand for.
+
+    Parameters
+    ----------
+    path : of the file, for messages.
+    schema : what the model was fitted on.
+    unseen : what becomes of a category that the training data do not have: an error, or a missing cell.
+
+    Attributes
+    ----------
+    became_missing : by feature, how many cells had such a category.
+    """
+
+    def __init__(self, path: Path, schema: Schema, unseen: Unseen) -> None:
+        self.path, self.schema, self.unseen = path, schema, unseen
+        self.became_missing: Counter[str] = Counter()
+        self._missing = Missing.of(schema.missing)
+
+    def encoded(self, frame: pd.DataFrame, start: int) -> np.ndarray:
+        """Float64[n, d] of a frame that has the schema's columns, and no others, in order; ``start`` is the number of its first row."""
+        return self._texts(frame) if self.schema.text else self._table(frame, start)
+
+    def _texts(self, frame: pd.DataFrame) -> np.ndarray:
+        from kdgraph.data.tables.text import hashed
+
+        assert self.schema.text is not None
+        texts = frame.iloc[:, 0]
+        return hashed(texts.astype(object).where(texts.notna(), "").astype(str).tolist(), self.schema.text["n_features"])
+
+    def _table(self, frame: pd.DataFrame, start: int) -> np.ndarray:
+        X = np.empty(frame.shape)
+        for j, feature in enumerate(self.schema.features):
+            column = frame.iloc[:, j]
+            X[:, j] = self._numbers(column, feature, start) if feature.categories is None else self._codes(column, feature, start)
+        return X
+
+    def _numbers(self, column: pd.Series, feature: Feature, start: int) -> np.ndarray:
+        if is_numeric_dtype(column.dtype) or is_bool_dtype(column.dtype):
+            values = column.to_numpy(dtype=np.float64, na_value=np.nan)
+        else:
+            values, bad = self._parsed(column.astype(object).where(~column.isin(self._missing.words), None))
+            self._refuse(bad, column, feature, start, "the model takes numbers there")
+        values = np.where(np.isin(values, self._missing.numbers), np.nan, values)
+        self._refuse(np.abs(values) >= LARGEST, column, feature, start, "numbers must be finite and below 1e18")
+        return values
+
+    def _parsed(self, cells: pd.Series) -> tuple[np.ndarray, np.ndarray]:
+        """Float64[n], and Bool[n] where a cell is no number; truth values are 0 and 1, as they were in training.
+
+        pandas reads whole numbers exactly where there are no others, else as fractions, which from 2^53 on may give the number beside. Here
+        a cell does not depend on others: it is read as a fraction, and a large whole number exactly.
+        """
+        values = pd.to_numeric(pd.concat([cells, _FRACTION]), errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)[:-1].copy()
+        for row in np.flatnonzero(np.abs(values) >= 2**53):
+            word = plain(cells.iloc[row]).strip()
+            values[row] = float(int(word)) if _WHOLE.fullmatch(word) else values[row]
+        bad = np.isnan(values) & cells.notna().to_numpy()
+        for row in np.flatnonzero(bad):
+            values[row] = _TRUTH.get(plain(cells.iloc[row]), np.nan)
+        return values, bad & np.isnan(values)
+
+    def _codes(self, column: pd.Series, feature: Feature, start: int) -> np.ndarray:
+        """Positions in the feature's categories."""
+        assert feature.categories is not None
+        codes, values = pd.factorize(column)
+        positions = np.array([self._position(plain(value), feature.categories) for value in values] + [np.nan])[codes]
+        strange = positions == -1
+        if self.unseen == "missing":
+            self.became_missing[feature.name] += int(strange.sum())
+        else:
+            way_out = "--unseen missing reads such cells as missing"
+            self._refuse(strange, column, feature, start, f"the training data have {shortened(feature.categories)}; {way_out}")
+        return np.where(strange, np.nan, positions)
+
+    def _position(self, word: str, categories: list[str]) -> float:
+        """Of a cell among the categories; NaN if it is to be read as missing, -1 if it is none of them.
+
+        Where all categories are numbers, 3.0 is the category 3.
+        """
+        if word in self._missing.words:
+            return np.nan
+        if word in categories:
+            return categories.index(word)
+        try:
+            number = plain(float(word))
+        except ValueError:
+            return -1
+        return categories.index(number) if number in categories and all(_is_number(name) for name in categories) else -1
+
+    def _refuse(self, bad: np.ndarray, column: pd.Series, feature: Feature, start: int, rule: str) -> None:
+        if bad.any():
+            row = int(np.flatnonzero(bad)[0])
+            cell = column.iloc[row]
+            raise DataError(f"--input {self.path}: column '{feature.name}' has '{cell}' in row {start + row}, and {rule}")
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,179 @@
+"""The model of a finished run on new rows: probabilities, label, confidence and a score for being out of distribution, streamed."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kdgraph.errors import DataError, UsageError
+from kdgraph.runner.model_dir import CALIBRATED, FOLDER, SCHEMA
+from kdgraph.runner.prediction.rows import NewRows
+from kdgraph.runner.prediction.schema import Schema, read_schema
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+BLOCK = 4096
+"""Rows that a model predicts in one call. Blocks begin at multiples of it whatever is in memory at once: the last bits of a matrix product
+may depend on how many rows it has."""
+BLOCK_BYTES, MOST_BLOCKS = 16_000_000, 8
+"""A block has fewer rows where they are wide, such as images; so many blocks are in memory at once, at most."""
+OUTPUTS = (".parquet", ".pq", ".csv")
+
+
+@dataclass(frozen=True)
+class Saved:
+    """The calibrated model of a run and the schema of its rows."""
+
+    model: Any
+    schema: Schema
+
+
+@dataclass(frozen=True)
+class Done:
+    """How many rows were predicted, and how many of them have an OOD score above 0."""
+
+    rows: int
+    above: int
+
+
+def load_run(run_dir: Path, trusted: Sequence[str] = ()) -> Saved:
+    """The model of a run.
+
+    Raises
+    ------
+    UsageError
+        In one line, if there is none, or if it needs classes that are not trusted.
+    """
+    from kdgraph.persistence import Untrusted, load
+
+    folder = run_dir / FOLDER
+    if not (folder / CALIBRATED).is_file():
+        raise UsageError(_absent(run_dir))
+    try:
+        return Saved(load(folder / CALIBRATED, trusted).model, read_schema(folder / SCHEMA))
+    except Untrusted as error:
+        names = " ".join(f"--trust {name.replace(':', '.')}" for name in error.classes[:3])
+        raise UsageError(f"{error}; if you know where the run comes from: {names}") from error
+
+
+def predict(
+    saved: Saved,
+    new: NewRows,
+    output: Path,
+    *,
+    chunk: int,
+    progress: Callable[[int, float], None] = lambda rows, share: None,
+) -> Done:
+    """Predict every row of ``new`` into the file ``output``, which is there as a whole or not at all.
+
+    Parameters
+    ----------
+    chunk : rows in memory at once, rounded up to whole blocks, and at most :data:`MOST_BLOCKS` of them; never changes a number.
+    progress : gets the rows done and the share of the input that was read.
+    """
+    rows, above, block = 0, 0, _block_of(saved.schema)
+    with _writing(output) as write:
+        for X in new.blocks(block * min(MOST_BLOCKS, -(-chunk // block))):
+            frame = _predicted(saved, X, rows, block, new.path)
+            write(frame)
+            rows += len(frame)
+            above += int((frame["ood_score"] > 0).sum())
+            progress(rows, new.share_read())
+        if not rows:
+            raise DataError(f"--input {new.path} has no rows")
+    return Done(rows, above)
+
+
+def _block_of(schema: Schema) -> int:
+    """Rows of a block; the same for every file that the model predicts."""
+    rows = BLOCK
+    while rows > 1 and rows * 8 * math.prod(schema.shape) > BLOCK_BYTES:
+        rows //= 2
+    return rows
+
+
+def _predicted(saved: Saved, X: np.ndarray, start: int, block: int, path: Path) -> pd.DataFrame:
+    import pandas as pd
+
+    try:
+        parts = [_scores(saved.model, X[first : first + block]) for first in range(0, len(X), block)]
+    except ValueError as error:
+        if not np.isnan(X).any():
+            raise
+        row, *_ = np.argwhere(np.isnan(X))[0]
+        where = f"row {start + row} has an empty cell" + (f" ('{_empty(saved.schema, X[row])}')" if saved.schema.features else "")
+        raise DataError(f"--input {path}: {where}, and the model takes none: its training rows had none") from error
+    proba, score = (np.concatenate(part) for part in zip(*parts, strict=True))
+    classes = np.array(saved.schema.classes)
+    columns = {"row": np.arange(start, start + len(X)), "predicted": classes[proba.argmax(axis=1)], "confidence": proba.max(axis=1)}
+    columns |= {"ood_score": score, **{f"probability_{label}": proba[:, k] for k, label in enumerate(classes.tolist())}}
+    return pd.DataFrame(columns)
+
+
+def _scores(model: Any, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Float[n, K] probabilities and Float[n] OOD scores of one block."""
+    if not hasattr(model, "proba_and_log_density"):
+        proba = model.predict_proba(X)
+        return proba, -proba.max(axis=1)
+    from kdgraph.density.floor import ood_score
+
+    proba, log_density = model.proba_and_log_density(X)
+    return proba, ood_score(log_density, model.log_floor_)
+
+
+def _empty(schema: Schema, row: np.ndarray) -> str:
+    return schema.features[int(np.flatnonzero(np.isnan(row))[0])].name
+
+
+def _absent(run_dir: Path) -> str:
+    if not run_dir.is_dir():
+        return f"--run {run_dir}: there is no such folder; it is <out>/<dataset>/<method>/<id>, as kdg run prints it"
+    if not (run_dir / "result.json").is_file():
+        return f"--run {run_dir} is no finished run (it has no result.json)"
+    return f"--run {run_dir} has no {FOLDER}/{CALIBRATED}: it was made with save=false or cannot be saved; force=true makes it again"
+
+
+@contextmanager
+def _writing(output: Path) -> Iterator[Callable[[pd.DataFrame], None]]:
+    """A function that appends frames to what becomes ``output`` when the block ends well."""
+    output.parent.mkdir(parents=True, exist_ok=True)
+    beside = output.with_name(f".{output.name}.{os.getpid()}.tmp")
+    try:
+        with _csv(beside) if output.suffix.lower() == ".csv" else _parquet(beside) as write:
+            yield write
+        os.replace(beside, output)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+@contextmanager
+def _csv(path: Path) -> Iterator[Callable[[pd.DataFrame], None]]:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        yield lambda frame: frame.to_csv(file, index=False, header=file.tell() == 0)
+
+
+@contextmanager
+def _parquet(path: Path) -> Iterator[Callable[[pd.DataFrame], None]]:
+    from pyarrow import Table, parquet
+
+    writers: list[Any] = []
+
+    def write(frame: pd.DataFrame) -> None:
+        table = Table.from_pandas(frame, preserve_index=False)
+        if not writers:
+            writers.append(parquet.ParquetWriter(path, table.schema))
+        writers[0].write_table(table)
+
+    try:
+        yield write
+    finally:
+        for writer in writers:
+            writer.close()

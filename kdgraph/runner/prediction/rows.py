@@ -1,0 +1,118 @@
+"""New rows as the model was fitted on rows: the columns of its schema, checked cell by cell."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from kdgraph.data.tables.paths import OPENERS
+from kdgraph.data.tables.remedies import shortened
+from kdgraph.errors import DataError, UsageError, did_you_mean
+from kdgraph.runner.prediction.arrays import ArrayRows
+from kdgraph.runner.prediction.cells import Cells, Unseen
+from kdgraph.runner.prediction.schema import Schema
+from kdgraph.runner.prediction.tables import NewTable, table_of
+
+SUFFIXES = (".csv", ".tsv", ".parquet", ".pq", ".arff", ".npz")
+
+
+class NewRows:
+    """The rows of a file, as the model of a schema takes them.
+
+    Parameters
+    ----------
+    path : .csv or .tsv (also .gz, .bz2, .xz), .parquet, .arff or .npz.
+    schema : what the model was fitted on.
+    unseen : what becomes of a category that the training data do not have: an error, or a missing cell.
+    tell : gets what a user should know of the file, in one line each.
+    """
+
+    def __init__(self, path: Path, schema: Schema, unseen: Unseen, tell: Callable[[str], None]) -> None:
+        self.path, self.schema, self.tell = path, schema, tell
+        self._cells = Cells(path, schema, unseen)
+        self._file = self._opened()
+
+    @property
+    def became_missing(self) -> Counter[str]:
+        """By feature, how many cells had a category that the training data do not have."""
+        return self._cells.became_missing
+
+    def share_read(self) -> float:
+        """How much of the file was read, from 0 to 1."""
+        return self._file.share_read()
+
+    def blocks(self, rows: int) -> Iterator[np.ndarray]:
+        """Scaled rows, ``rows`` at a time and fewer at the end: Float64[n, d], or Float32[n, c, h, w].
+
+        Raises
+        ------
+        DataError
+            In one line, for a column that is missing, a cell of the wrong type, a category that the training data do not have.
+        """
+        return regrouped(map(self.schema.scaled, self._measured(rows)), rows)
+
+    def _opened(self) -> NewTable | ArrayRows:
+        if not self.path.is_file():
+            near = [entry.name for entry in self.path.parent.iterdir()] if self.path.parent.is_dir() else []
+            raise UsageError(f"--input {self.path}: no such file{did_you_mean(self.path.name, near)}")
+        endings = [ending.lower() for ending in self.path.suffixes if ending.lower() not in OPENERS]
+        if not endings or endings[-1] not in SUFFIXES:
+            raise UsageError(f"--input {self.path}: the ending says what a file is, and must be one of {', '.join(SUFFIXES)}")
+        if endings[-1] == ".npz":
+            return self._arrays()
+        if self.schema.kind == "images":
+            raise UsageError(f"--input {self.path}: the model takes images; give them as X in a .npz file")
+        return table_of(self.path, endings[-1], self.schema.separator, self.schema.encoding)
+
+    def _arrays(self) -> ArrayRows:
+        file, schema = ArrayRows(self.path), self.schema
+        if schema.kind == "texts" or any(feature.categories for feature in schema.features):
+            raise UsageError(f"--input {self.path}: the model takes text in columns; give a table, such as .csv or .parquet")
+        if list(file.shape()) != schema.shape:
+            raise DataError(f"--input {self.path}: the model takes rows of shape {schema.shape}, and those of X have {list(file.shape())}")
+        return file
+
+    def _measured(self, rows: int) -> Iterator[np.ndarray]:
+        if isinstance(self._file, ArrayRows):
+            return self._file.arrays(rows)
+        columns = self._file.columns()
+        wanted = [self.schema.text["column"]] if self.schema.text else [feature.name for feature in self.schema.features]
+        self._check_columns(columns, wanted)
+        return self._encoded(self._file.frames(wanted, rows))
+
+    def _check_columns(self, columns: Sequence[str], wanted: Sequence[str]) -> None:
+        if absent := [name for name in wanted if name not in columns]:
+            others = f" (nor {shortened(absent[1:])})" if absent[1:] else ""
+            has = f"; it has {shortened(columns)}"
+            raise DataError(
+                f"--input {self.path} has no column '{absent[0]}'{others}, which the model needs{did_you_mean(absent[0], columns, has)}"
+            )
+        if twice := [name for name in wanted if columns.count(name) > 1]:
+            raise DataError(f"--input {self.path} has several columns named '{twice[0]}'; give each its own name")
+        if more := [name for name in columns if name not in wanted]:
+            self.tell(f"columns that the model does not use are left out: {shortened(more)}")
+
+    def _encoded(self, frames: Iterable[pd.DataFrame]) -> Iterator[np.ndarray]:
+        start = 0
+        for frame in frames:
+            yield self._cells.encoded(frame, start)
+            start += len(frame)
+
+
+def regrouped(arrays: Iterable[np.ndarray], rows: int) -> Iterator[np.ndarray]:
+    """The same rows, ``rows`` at a time and fewer at the end, however they come."""
+    kept: list[np.ndarray] = []
+    for array in arrays:
+        kept.append(array)
+        if sum(map(len, kept)) < rows:
+            continue
+        together = np.concatenate(kept) if len(kept) > 1 else array
+        full = len(together) - len(together) % rows
+        yield from (together[start : start + rows] for start in range(0, full, rows))
+        kept = [together[full:]]
+    if sum(map(len, kept)):
+        yield np.concatenate(kept)

@@ -1,0 +1,125 @@
+"""What rows a saved model takes and what it says of them: ``model/schema.json``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from kdgraph.data.dataset import Splits
+from kdgraph.data.scaling import Scaling
+from kdgraph.errors import DataError
+from kdgraph.run_config import RunConfig
+
+OOD_SCORES = {
+    "density": "log density floor minus log density at the nearest polytope; above 0: below the floor, out of distribution",
+    "confidence": "minus the top-label confidence: this model has no density",
+}
+_FORMAT = 1
+_OF_TEXTS = ("kdgraph.data.tables.TextFile", "kdgraph.data.tables.Newsgroups")
+"""Sources whose rows are hashed texts."""
+
+
+@dataclass(frozen=True)
+class Feature:
+    """One column; ``categories`` are its values as text, None of a numeric one."""
+
+    name: str
+    categories: list[str] | None = None
+
+
+@dataclass(frozen=True)
+class Schema:
+    """Of the rows of one run.
+
+    Attributes
+    ----------
+    dataset, target : name of the data set, and of the column with its labels, if it has columns.
+    features : of a table, in the order in which the model takes them; empty for images and texts.
+    shape : of one row.
+    text : column of the texts, and how many columns their words are hashed into; None for all that is no text.
+    scaling : shift and size of each feature, or one for all: the model takes (x - shift) / size.
+    classes : labels, sorted; column k of the probabilities belongs to the k-th.
+    missing : cells that are read as missing beside empty ones.
+    encoding, separator : of the text files that the run was fitted on, None where these are not said.
+    ood_score : a key of :data:`OOD_SCORES`.
+    """
+
+    dataset: str
+    target: str | None
+    features: list[Feature]
+    shape: list[int]
+    text: dict[str, Any] | None
+    scaling: dict[str, Any]
+    classes: list[Any]
+    missing: list[Any]
+    encoding: str
+    separator: str | None
+    ood_score: Literal["density", "confidence"]
+
+    @property
+    def kind(self) -> Literal["table", "images", "texts"]:
+        """What rows are."""
+        return "texts" if self.text else "images" if len(self.shape) == 3 else "table"
+
+    def scaled(self, X: np.ndarray) -> np.ndarray:
+        """Rows as they are measured to rows as the model takes them."""
+        shift, size = (np.asarray(part) if isinstance(part, list) else part for part in (self.scaling["shift"], self.scaling["size"]))
+        return Scaling(shift, size).apply(X)
+
+    def as_json(self) -> dict[str, Any]:
+        """JSON-safe, with the meaning of the score in words."""
+        return {"format": _FORMAT, **asdict(self), "ood_score_means": OOD_SCORES[self.ood_score]}
+
+
+def schema_of(config: RunConfig, splits: Splits, model: Any) -> Schema:
+    """Of the rows that ``model`` was fitted on."""
+    train, node = splits.train, config.dataset
+    categories = train.categories or (None,) * len(train.feature_names)
+    named = [Feature(name, None if values is None else list(values)) for name, values in zip(train.feature_names, categories, strict=True)]
+    text = _text(node)
+    return Schema(
+        dataset=str(node["name"]),
+        target=node.get("target"),
+        features=[] if text else named,
+        shape=list(train.X.shape[1:]),
+        text=text,
+        scaling={"shift": np.asarray(splits.scaling.shift).tolist(), "size": np.asarray(splits.scaling.size).tolist()},
+        classes=train.classes.tolist(),
+        missing=list(node.get("missing") or ()),
+        encoding=node.get("encoding") or "utf-8",
+        separator=node.get("separator"),
+        ood_score="density" if hasattr(model, "proba_and_log_density") else "confidence",
+    )
+
+
+def read_schema(path: Path) -> Schema:
+    """From a file.
+
+    Raises
+    ------
+    DataError
+        If it is not one.
+    """
+    try:
+        found: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        if found["format"] != _FORMAT:
+            raise DataError(f"{path} was written by another version of kdgraph; do the run again with force=true")
+        parts = {name: value for name, value in found.items() if name not in ("format", "ood_score_means")}
+        schema = Schema(**{**parts, "features": [Feature(**feature) for feature in parts["features"]]})
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(f"{path} is no schema of a model, or damaged ({error}); do the run again with force=true") from error
+    return schema
+
+
+def _text(node: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Of a data set whose rows are hashed texts."""
+    if node["_target_"] not in _OF_TEXTS:
+        return None
+    return {"column": node.get("text", "text"), "n_features": node["n_features"]}

@@ -1,0 +1,99 @@
+"""``kdg predict``: the model of a finished run on new rows."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kdgraph.errors import UsageError
+from kdgraph.verbs.flags import Flags
+
+if TYPE_CHECKING:
+    from kdgraph.runner.prediction.predict import Done, Saved
+
+_CHUNK = 32_768
+_MORE = """\
+The output has a row for each row of the input, in its order: row (from 0), predicted, confidence (of the predicted
+class), ood_score, and probability_CLASS for each class. The OOD score of kernel density forests, networks and gates
+is the log density floor minus the log density at the nearest polytope: above 0 the row is farther from the training
+data than the floor allows, and the probabilities give way to the prior. Other models have no density: their score is
+minus the confidence.
+
+  kdg predict --run outputs/adult/kdf/1cb9f0a2 --input new.csv --output predictions.parquet"""
+
+
+def main(arguments: list[str]) -> int:
+    """Predict and return the exit code."""
+    args = _parser().parse_args(arguments)
+    output, new = Path(args.output), Path(args.input)
+    _check(output, new)
+    from kdgraph.runner.prediction.predict import load_run, predict
+    from kdgraph.runner.prediction.rows import NewRows
+
+    saved = load_run(Path(args.run), args.trust)
+    rows = NewRows(new, saved.schema, args.unseen, lambda line: print(f"kdg: {line}", file=sys.stderr))
+    with _bar() as progress:
+        done = predict(saved, rows, output, chunk=args.chunk, progress=progress)
+    for name, n in rows.became_missing.items():
+        if n:
+            print(f"kdg: {n:,} cells of '{name}' have a category that the training data do not have: read as missing", file=sys.stderr)
+    print(_summary(saved, done, output))
+    return 0
+
+
+def _parser() -> Flags:
+    parser = Flags("predict", "Predict new rows with the calibrated model of a finished run.", _MORE)
+    parser.add_argument("--run", required=True, metavar="DIR", help="directory of the run; its folder model/ is all that is needed")
+    parser.add_argument("--input", required=True, metavar="FILE", help=".csv, .tsv, .parquet, .arff, or .npz with an array X")
+    parser.add_argument("--output", required=True, metavar="FILE", help=".parquet or .csv")
+    parser.add_argument(
+        "--chunk", type=_rows, default=_CHUNK, metavar="N", help=f"so many rows in memory at most (default: {_CHUNK:,}); changes no number"
+    )
+    parser.add_argument(
+        "--unseen", choices=("refuse", "missing"), default="refuse", help="of categories that the training data do not have"
+    )
+    parser.add_argument(
+        "--trust",
+        action="append",
+        default=[],
+        metavar="CLASS",
+        help="a class, or a package, that the model may be made of beside kdgraph's own",
+    )
+    return parser
+
+
+def _rows(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be a number of rows from 1, got '{text}'")
+    return int(text)
+
+
+def _check(output: Path, new: Path) -> None:
+    if output.suffix.lower() not in (".parquet", ".pq", ".csv"):
+        raise UsageError(f"--output {output}: the ending says what is written, and must be .parquet or .csv")
+    if output.exists() and new.exists() and output.samefile(new):
+        raise UsageError(f"--output {output} is the input; give another name")
+
+
+@contextmanager
+def _bar() -> Iterator[Callable[[int, float], None]]:
+    """A progress bar on stderr, if that is a terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    columns = (TextColumn("predict"), BarColumn(), TextColumn("{task.fields[rows]:,} rows"), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("predict", total=1.0, rows=0)
+        yield lambda rows, share: bar.update(task, completed=share, rows=rows)
+
+
+def _summary(saved: Saved, done: Done, output: Path) -> str:
+    line = f"{output}   {done.rows:,} rows"
+    if saved.schema.ood_score == "density":
+        return f"{line}, {done.above:,} of them ({done.above / done.rows:.1%}) below the density floor"
+    return f"{line}; the model has no density, so ood_score is minus the confidence"

@@ -1,0 +1,152 @@
+"""The file: opened by other tools, refused when damaged, never larger in memory than it may be."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import zipfile
+
+import numpy as np
+import pyarrow
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kdgraph.persistence import Damaged
+from kdgraph.persistence.archive import _MARK, _SUM, pack, unpack
+
+ARRAYS = [np.arange(3000), np.random.default_rng(0).random(3000), np.array(["a", "bcd"]), np.zeros(0)]
+CONTENT = pack({"value": [1, "é"]}, ARRAYS)
+
+
+def signed(content: bytes) -> bytes:
+    """With the checksum that fits, as somebody would write it who means harm."""
+    return content[:-_SUM] + hashlib.sha256(content[:-_SUM]).hexdigest().encode()
+
+
+def archive_of(members: dict[str, bytes], deflated: str = "document.json") -> bytes:
+    """A zip of these members with mark and checksum."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED if name == deflated else zipfile.ZIP_STORED)
+        archive.comment = _MARK + b"0" * _SUM
+    return signed(buffer.getvalue())
+
+
+def npy(array: np.ndarray, **options) -> bytes:
+    file = io.BytesIO()
+    np.save(file, array, **options)
+    return file.getvalue()
+
+
+def test_what_goes_in_comes_out_and_can_be_written_to():
+    document, arrays = unpack(CONTENT)
+    assert document == {"value": [1, "é"]}
+    for found, array in zip(arrays, ARRAYS, strict=True):
+        assert found.dtype == array.dtype and found.flags.writeable
+        np.testing.assert_array_equal(found, array)
+
+
+def test_other_tools_open_every_part_of_it():
+    with zipfile.ZipFile(io.BytesIO(CONTENT)) as archive:
+        assert archive.testzip() is None
+        assert archive.namelist() == ["0.npy.zst", "1.npy", "2.npy", "3.npy", "document.json"]
+        unpacked = pyarrow.input_stream(pyarrow.BufferReader(archive.read("0.npy.zst")), compression="zstd").read()
+        np.testing.assert_array_equal(np.load(io.BytesIO(unpacked)), ARRAYS[0])
+        np.testing.assert_array_equal(np.load(io.BytesIO(archive.read("1.npy"))), ARRAYS[1])
+        assert json.loads(archive.read("document.json"))["value"] == [1, "é"]
+
+
+def test_whole_numbers_take_as_few_bytes_as_they_need():
+    with zipfile.ZipFile(io.BytesIO(CONTENT)) as archive:
+        unpacked = pyarrow.input_stream(pyarrow.BufferReader(archive.read("0.npy.zst")), compression="zstd").read()
+    assert np.load(io.BytesIO(unpacked)).dtype == np.int16
+
+
+@given(st.integers(0, len(CONTENT) - 1), st.integers(1, 255))
+@settings(max_examples=200, deadline=None)
+def test_any_byte_that_is_flipped_is_noticed(place, flip):
+    content = CONTENT[:place] + bytes([CONTENT[place] ^ flip]) + CONTENT[place + 1 :]
+    with pytest.raises(Damaged, match=r"^is damaged"):
+        unpack(content)
+
+
+@given(st.integers(0, len(CONTENT) - 1))
+@settings(max_examples=50, deadline=None)
+def test_any_cut_is_noticed(length):
+    with pytest.raises(Damaged, match=r"^is damaged"):
+        unpack(CONTENT[:length])
+
+
+@given(st.data())
+@settings(max_examples=300, deadline=None)
+def test_a_checksum_that_fits_saves_no_nonsense_from_being_noticed(data):
+    """Whatever stands in the file: it is refused, or arrays come of the types and sizes that it says; nothing else is raised."""
+    place = data.draw(st.integers(0, len(CONTENT) - _SUM - len(_MARK) - 1))
+    content = signed(CONTENT[:place] + data.draw(st.binary(min_size=1, max_size=8)) + CONTENT[place + data.draw(st.integers(0, 8)) :])
+    try:
+        _, arrays = unpack(content)
+    except Damaged:
+        return
+    assert len(arrays) == len(ARRAYS)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "is damaged or no file of kdgraph (its checksum is not there)"),
+        (b"PK\x05\x06" + bytes(18), "is damaged or no file of kdgraph (its checksum is not there)"),
+        (CONTENT[:-1] + b"x", "is damaged (its checksum does not fit)"),
+        (signed(b"no zip" + _MARK + b"0" * _SUM), "is damaged (BadZipFile: File is not a zip file)"),
+        (archive_of({}), "is damaged (KeyError: \"There is no item named 'document.json' in the archive\")"),
+        (archive_of({"document.json": b"{}"}), "is damaged (KeyError: 'arrays')"),
+        (
+            archive_of({"document.json": b'{"arrays": [["<f8", -1, 9]]}'}),
+            "is damaged (ValueError: its arrays are too large for such a file)",
+        ),
+    ],
+    ids=["empty", "an empty zip", "another sum", "no zip", "no document", "no table", "negative"],
+)
+def test_what_is_no_such_file_is_refused_in_one_line(content, message):
+    with pytest.raises(Damaged) as caught:
+        unpack(content)
+    assert str(caught.value) == message
+
+
+def test_an_array_of_python_objects_is_not_read():
+    evil = npy(np.array([print], dtype=object), allow_pickle=True)
+    for said in ("|O", "<i8"):
+        with pytest.raises(Damaged, match="is object"):
+            unpack(archive_of({"document.json": json.dumps({"arrays": [[said, 1, len(evil)]]}).encode(), "0.npy": evil}))
+
+
+def test_an_array_of_another_type_or_size_is_not_read():
+    for said, n in (("<i4", 3), ("<i8", 4), ("<i8", 2), ("<U1", 3)):
+        with pytest.raises(Damaged):
+            unpack(archive_of({"document.json": json.dumps({"arrays": [[said, n, 152]]}).encode(), "0.npy": npy(np.arange(3.0))}))
+
+
+def test_a_small_file_cannot_ask_for_all_memory():
+    for table in (["<f8", 10**9, 128], ["<f8", 3, 10**10]):
+        with pytest.raises(Damaged, match="its arrays are too large for such a file"):
+            unpack(archive_of({"document.json": json.dumps({"arrays": [table]}).encode()}))
+
+
+def test_nor_unpack_to_more_than_it_says():
+    zeros = pyarrow.Codec("zstd").compress(npy(np.zeros(40_000_000)), asbytes=True)
+    for size in (200_000, 200_000_000):  # less than it is; more than the array it is for
+        with pytest.raises(Damaged, match="ZSTD"):
+            unpack(archive_of({"document.json": json.dumps({"arrays": [["<f8", 3, size]]}).encode(), "0.npy.zst": zeros}))
+    with pytest.raises(Damaged, match=r"document.json is too large for such a file"):
+        unpack(archive_of({"document.json": b" " * 300_000_000}))
+
+
+def test_what_compresses_better_than_is_allowed_is_written_as_it_is(monkeypatch):
+    zeros = np.zeros(1_000_000)
+    assert len(pack({}, [zeros])) < 8_000
+    monkeypatch.setattr("kdgraph.persistence.archive._FREE", 1_000_000)
+    content = pack({}, [zeros])
+    assert len(content) > 8_000_000
+    np.testing.assert_array_equal(unpack(content)[1][0], zeros)

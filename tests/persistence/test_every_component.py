@@ -1,0 +1,118 @@
+"""Whatever conf/ can compose is written and read again: the same predictions to the bit, in this process and in a fresh one."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from kdgraph.config import compose, conf_dir
+from kdgraph.data.dataset import Dataset, Splits
+from kdgraph.persistence import read, save, to_bytes
+from kdgraph.runner.stages import calibrate, fit
+
+SMALL = {
+    "sklearn.ensemble": ["n_estimators=5"],
+    "MultilayerPerceptron": ["hidden=[8,8]", "max_epochs=2"],
+    "ConvolutionalNetwork": ["max_epochs=1"],
+    "ResidualNetwork": ["depth=8", "width=4", "max_epochs=1"],
+    "EncoderNetwork": ["hidden=[8]", "embedding_size=4", "max_epochs=1"],
+}
+"""Values that make a parent small, by a word of its class."""
+
+
+def options(group: str) -> list[str]:
+    """``paper/p1/trunk``, … of a group."""
+    files = sorted((conf_dir() / group).rglob("[!_]*.yaml"))
+    return [path.relative_to(conf_dir() / group).with_suffix("").as_posix() for path in files]
+
+
+PARENTS, CALIBRATORS, GATES = options("parent"), options("calibrator"), options("gate")
+
+
+@cache
+def rows(images: bool) -> Splits:
+    """Three classes that overlap; the second role is smaller."""
+    rng = np.random.default_rng(0)
+    parts = []
+    for n in (60, 36, 30):
+        y = np.arange(n) % 3
+        X = rng.normal(y[:, None], 1.0, (n, 4))
+        if images:
+            X = rng.random((n, 1, 12, 12), dtype=np.float32) * (0.5 + y[:, None, None, None] / 4).astype(np.float32)
+        names = () if images else ("a", "b", "c", "d")
+        parts.append(Dataset("rows", X, y, np.array(["u", "v", "w"]), names))
+    return Splits(*parts)
+
+
+@cache
+def parent(name: str) -> tuple[Any, Splits]:
+    """The fitted parent and its rows."""
+    node = compose([f"parent={name}"]).parent
+    sizes = next(values for word, values in SMALL.items() if word in node["_target_"])
+    node = compose([f"parent={name}", *(f"parent.{value}" for value in sizes)]).parent
+    splits = rows(images=any(word in node["_target_"] for word in ("Convolutional", "Residual", "Encoder")))
+    return fit(node, splits.train, seed=0, n_jobs=1), splits
+
+
+def node_of(group: str, name: str) -> Any:
+    return getattr(compose([f"{group}={name}"]), group)
+
+
+def combined() -> list[tuple[str, str]]:
+    """Every parent with its own graph and as it is; every calibrator behind a forest or a network, whichever it reads."""
+    network = [name for name in CALIBRATORS if name in ("kdn", "best_on_network")]
+    graphs = [(name, "kdf" if name in ("random_forest", "extra_trees") else "kdn") for name in PARENTS]
+    return sorted({*graphs, *((name, "none") for name in PARENTS), *(("mlp" if c in network else "random_forest", c) for c in CALIBRATORS)})
+
+
+@pytest.mark.parametrize(("parent_name", "calibrator_name"), combined(), ids=map("-".join, combined()))
+def test_it_predicts_the_same_to_the_bit(parent_name, calibrator_name):
+    fitted, splits = parent(parent_name)
+    node = node_of("calibrator", calibrator_name)
+    node = {**node, "folds": 2} if "folds" in node else node
+    for gate_name in GATES:
+        made = calibrate(node, node_of("gate", gate_name), fitted, splits, seed=0, n_jobs=1)
+        again = read(to_bytes(made, {"parent": fitted}), "it", {"parent": fitted}).value
+        np.testing.assert_array_equal(again.model.predict_proba(splits.test.X), made.model.predict_proba(splits.test.X))
+        assert again.calibrator.estimator.estimator is fitted and again.learnt() == made.learnt()
+
+
+@pytest.mark.parametrize("name", PARENTS)
+def test_a_parent_alone_does_and_can_be_cloned(name):
+    fitted, splits = parent(name)
+    again = read(to_bytes(fitted), "it").value
+    np.testing.assert_array_equal(again.predict_proba(splits.test.X), fitted.predict_proba(splits.test.X))
+    assert again is not fitted and vars(clone(again)).keys() == vars(clone(fitted)).keys()
+    assert clone(again).get_params().keys() == fitted.get_params().keys()
+
+
+FRESH = """
+import sys
+from pathlib import Path
+import numpy as np
+from kdgraph.persistence import load
+for path in sorted(Path(sys.argv[1]).glob("calibrated_*.kdg")):
+    rows = np.load(path.with_suffix(".npz"))
+    same = np.array_equal(load(path).model.predict_proba(rows["X"]), rows["proba"])
+    print(path.stem.removeprefix("calibrated_"), same, "torch" in sys.modules)
+"""
+
+
+def test_a_fresh_process_predicts_the_same_to_the_bit(tmp_path):
+    """The parent is found beside the file; a forest needs no torch."""
+    for name, calibrator_name in (("mlp", "kdn"), ("lenet", "kdn"), ("random_forest", "kdf")):
+        fitted, splits = parent(name)
+        made = calibrate(node_of("calibrator", calibrator_name), node_of("gate", "density"), fitted, splits, seed=0, n_jobs=1)
+        save(fitted, tmp_path / f"{name}.kdg")
+        (tmp_path / f"calibrated_{calibrator_name}_{name}.kdg").write_bytes(to_bytes(made, {name: fitted}))
+        proba = made.model.predict_proba(splits.test.X)
+        np.savez(tmp_path / f"calibrated_{calibrator_name}_{name}.npz", X=splits.test.X, proba=proba)
+    done = subprocess.run([sys.executable, "-c", FRESH, str(tmp_path)], capture_output=True, text=True, cwd=Path(__file__).parents[2])
+    assert done.stdout.splitlines() == ["kdf_random_forest True False", "kdn_lenet True True", "kdn_mlp True True"], done.stderr

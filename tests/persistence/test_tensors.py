@@ -1,0 +1,100 @@
+"""Tensors and modules of torch: every bit, and where it lies."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+from kdgraph.persistence import CannotSave, Damaged, read, to_bytes
+
+
+def again(value, trusted=()):
+    return read(to_bytes(value), "it", trusted=trusted).value
+
+
+TYPES = [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.uint8, torch.bool, torch.complex64]
+
+
+@given(st.lists(st.integers(0, 4), max_size=4), st.sampled_from(TYPES), st.randoms())
+@settings(max_examples=100, deadline=None)
+def test_values_shape_and_strides(shape, dtype, random):
+    tensor = torch.arange(int(np.prod(shape))).reshape(shape).to(dtype).permute(random.sample(range(len(shape)), len(shape)))
+    found = again(tensor)
+    assert (found.dtype, found.shape, found.requires_grad) == (tensor.dtype, tensor.shape, False)
+    assert torch.equal(found, tensor)
+    if tensor.numel():
+        assert found.stride() == tensor.stride()
+
+
+def test_channels_last_stays_so():
+    weight = nn.Conv2d(1, 3, 3).to(memory_format=torch.channels_last).weight
+    assert again(weight).stride() == weight.stride()
+
+
+@pytest.mark.parametrize("tensor", [torch.ones(1).expand(3, 2), torch.arange(10)[::3], torch.arange(12).reshape(3, 4)[:, 1:3]])
+def test_views_become_tensors_of_their_own(tensor):
+    found = again(tensor)
+    assert torch.equal(found, tensor) and found.is_contiguous()
+
+
+def test_a_parameter_learns_as_before():
+    for learns in (True, False):
+        found = again(nn.Parameter(torch.ones(2), requires_grad=learns))
+        assert type(found) is nn.Parameter and found.requires_grad is learns and found.is_leaf
+    assert again(torch.ones(1, requires_grad=True)).requires_grad
+
+
+def test_a_module_gives_the_same_bits_and_ties_what_was_tied():
+    module = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3), nn.ReLU(), nn.Linear(3, 3), nn.Dropout(0.5)).eval()
+    module[3].weight = module[0].weight
+    found = again(module)
+    X = torch.rand(7, 3)
+    assert torch.equal(found(X), module(X)) and not found.training
+    assert found[3].weight is found[0].weight
+    assert list(found.state_dict()) == list(module.state_dict())
+    found.train()(X).sum().backward()
+    assert found[0].weight.grad is not None
+
+
+def test_types_sizes_and_devices():
+    assert again([torch.float16, torch.Size([1, 2]), torch.device("cpu")]) == [torch.float16, torch.Size([1, 2]), torch.device("cpu")]
+
+
+def test_activations_of_torch():
+    assert again([nn.functional.gelu, nn.functional.silu]) == [nn.functional.gelu, nn.functional.silu]
+    with pytest.raises(CannotSave, match=r"\(rand is none of torch.nn.functional's\)$"):
+        to_bytes(torch.rand)
+
+
+@pytest.mark.filterwarnings("ignore:Sparse")
+def test_sparse_tensors_are_refused():
+    with pytest.raises(
+        CannotSave, match=r"^a value of type Tensor cannot be saved \(a tensor of type Tensor and layout torch.sparse_coo\)$"
+    ):
+        to_bytes(torch.eye(2).to_sparse())
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        ["tensor", "float32", ["list", 100], ["list", 1], False, ["array", 0, 0, [2], "C"]],
+        ["tensor", "float32", ["list", 2], ["list", -1], False, ["array", 0, 0, [2], "C"]],
+        ["tensor", "float32", ["list", 2, 2], ["list", 1], False, ["array", 0, 0, [2], "C"]],
+        ["tensor", "load", ["list", 2], ["list", 1], False, ["array", 0, 0, [2], "C"]],
+        ["tensor", "float64", ["list", 2], ["list", 1], False, ["array", 0, 0, [2], "C"]],
+        ["torch_dtype", "load"],
+        ["torch_function", "os"],
+        ["torch_device", "no device"],
+    ],
+    ids=["beyond its memory", "before it", "fewer strides", "no type", "of wider numbers", "a function", "a module", "a word"],
+)
+def test_senseless_tensors_are_refused(node):
+    from kdgraph.persistence.archive import pack, unpack
+
+    document, arrays = unpack(to_bytes(np.zeros(2, dtype=np.float32)))
+    with pytest.raises(Damaged, match=r"^it is damaged \("):
+        read(pack({**document, "value": node}, arrays), "it")

@@ -1,0 +1,295 @@
+"""Values of every kind come back equal, of the same type, and with one object where there was one."""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+import threading
+import warnings
+from collections import OrderedDict, defaultdict, namedtuple
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+import scipy.special
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from sklearn.feature_selection import f_classif
+from sklearn.utils import Bunch
+
+from kdgraph.persistence import CannotSave, load, read, save, to_bytes
+
+HERE = [__name__]
+
+
+def again(value: Any, trusted=HERE) -> Any:
+    return read(to_bytes(value), "it", trusted=trusted).value
+
+
+PLAIN = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.complex_numbers() | st.binary(max_size=20)
+KEYS = st.text(max_size=4) | st.integers() | st.tuples(st.booleans(), st.text(max_size=2))
+VALUES = st.recursive(
+    PLAIN,
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.tuples(inner, inner)
+        | st.dictionaries(KEYS, inner, max_size=4)
+        | st.frozensets(st.integers() | st.text(max_size=3), max_size=4)
+        | st.sets(st.integers(), max_size=4)
+    ),
+    max_leaves=12,
+)
+
+
+@given(VALUES)
+@settings(max_examples=150, deadline=None)
+def test_plain_values(value):
+    assert said(again(value)) == said(value)
+
+
+def said(value: Any) -> str:
+    """Its text, which tells 1 from True and is equal for NaN; members of sets in order."""
+    if isinstance(value, set | frozenset):
+        return f"{type(value).__name__}({sorted(map(said, value))})"
+    if isinstance(value, list | tuple):
+        return f"{type(value).__name__}({[said(item) for item in value]})"
+    return f"dict({[(said(key), said(item)) for key, item in value.items()]})" if isinstance(value, dict) else repr(value)
+
+
+TYPES = hnp.scalar_dtypes() | hnp.unicode_string_dtypes() | hnp.array_dtypes(hnp.integer_dtypes() | hnp.floating_dtypes(), max_size=3)
+ARRAYS = hnp.arrays(TYPES, hnp.array_shapes(min_dims=0, min_side=0, max_side=5))
+
+
+@given(ARRAYS, st.sampled_from(["as it is", "fortran", "reversed"]))
+@settings(max_examples=150, deadline=None)
+def test_arrays(array, layout):
+    array = {"as it is": array, "fortran": np.asfortranarray(array), "reversed": array[::-1] if array.ndim else array}[layout]
+    found = again(array)
+    assert found.dtype == array.dtype and found.shape == array.shape and found.tobytes() == array.tobytes()
+    if (array.flags.c_contiguous or array.flags.f_contiguous) and array.dtype.names is None:
+        assert (found.flags.c_contiguous, found.flags.f_contiguous) == (array.flags.c_contiguous, array.flags.f_contiguous)
+    assert found.flags.writeable
+
+
+@given(hnp.arrays(hnp.integer_dtypes(endianness="="), 3000))
+@settings(max_examples=20, deadline=None)
+def test_whole_numbers_are_narrowed_and_widened(array):
+    found = again(array)
+    assert found.dtype == array.dtype
+    np.testing.assert_array_equal(found, array)
+
+
+def test_arrays_do_not_share_what_they_did_not_share_before():
+    first, second = again([np.arange(3), np.arange(3)])
+    first[:] = 7
+    np.testing.assert_array_equal(second, [0, 1, 2])
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        np.float64(0.1),
+        np.float32("nan"),
+        np.int8(-3),
+        np.bool_(True),
+        np.str_("é"),
+        np.datetime64("2024-02-29"),
+        np.longdouble("0.1"),
+        np.complex64(1 + 2j),
+        np.dtype("<f4"),
+        np.dtype([("a", "<i8"), ("b", "U3", (2,))]),
+        slice(1, None, 2),
+        range(3, 9, 2),
+        bytearray(b"\0x"),
+        OrderedDict(b=1, a=2),
+        defaultdict(list, a=[1]),
+        re.compile("a+", re.IGNORECASE),
+        np.float64,
+        float,
+        np.log1p,
+        scipy.special.expit,
+        f_classif,
+        "\ud800",
+        -0.0,
+        math.inf,
+    ],
+    ids=lambda value: re.sub(" at 0x[0-9a-f]+", "", repr(value)),
+)
+def test_single_values(value):
+    found = again(value)
+    assert type(found) is type(value) and repr(found) == repr(value)
+
+
+def test_sparse_and_masked_arrays():
+    matrix = scipy.sparse.random_array((5, 4), density=0.4, rng=np.random.default_rng(0), format="csr")
+    assert type(again(matrix)) is type(matrix) and (again(matrix) != matrix).nnz == 0
+    column = scipy.sparse.csc_matrix(matrix)
+    assert type(again(column)) is scipy.sparse.csc_matrix and (again(column) != column).nnz == 0
+    masked = np.ma.array([1, 2, 3], mask=[0, 1, 0])
+    np.testing.assert_array_equal(again(masked).filled(-1), [1, -1, 3])
+
+
+@pytest.mark.parametrize("kind", [np.random.MT19937, np.random.PCG64, np.random.PCG64DXSM, np.random.Philox, np.random.SFC64])
+def test_generators_go_on_where_they_were(kind):
+    rng = np.random.Generator(kind(1))
+    rng.random(3)
+    found = again(rng)
+    assert found.random() == rng.random()
+
+
+def test_random_states_go_on_where_they_were():
+    old = np.random.RandomState(1)
+    old.normal()  # the second of a pair is kept
+    found = again(old)
+    assert (found.normal(), found.randint(1000)) == (old.normal(), old.randint(1000))
+
+
+Pair = namedtuple("Pair", "left right")
+
+
+@dataclass(frozen=True)
+class Frozen:
+    n: int
+    other: Any = None
+
+
+class Slotted:
+    __slots__ = ("a", "b")
+
+
+class Counting:
+    """Has its own way to take itself apart."""
+
+    def __init__(self, n):
+        raise AssertionError("no constructor is called")
+
+    def __getstate__(self):
+        return {"n": self.n, "squares": [k * k for k in range(self.n)]}
+
+    def __setstate__(self, state):
+        self.n = len(state["squares"])
+
+
+def test_objects():
+    assert again(Frozen(1, Frozen(2))) == Frozen(1, Frozen(2))
+    assert again(Pair(1, [2])) == Pair(1, [2]) and type(again(Pair(1, 2))) is Pair
+    slotted = Slotted()
+    slotted.a = [1]
+    assert again(slotted).a == [1] and not hasattr(again(slotted), "b")
+    counting = object.__new__(Counting)
+    counting.n = 4
+    assert again(counting).n == 4
+    assert again(Bunch(a=1, b=[2])) == {"a": 1, "b": [2]} and again(Bunch(a=1)).a == 1
+
+
+def test_an_object_array_holds_what_it_held():
+    array = np.array([["a", Frozen(1)], [None, 2.5]], dtype=object)
+    found = again(array)
+    assert found.dtype == object and found.tolist() == array.tolist()
+
+
+def test_what_was_one_object_is_one_object():
+    array, inner = np.arange(4), [1]
+    found = again({"a": array, "b": array, "c": inner, "d": (inner, inner)})
+    assert found["a"] is found["b"] and found["c"] is found["d"][0] is found["d"][1]
+    found = again([[1], [1]])
+    assert found[0] is not found[1]
+
+
+def test_what_refers_to_itself_does_so_again():
+    loop: list[Any] = [1]
+    loop.append(loop)
+    found = again(loop)
+    assert found[1] is found
+    owner = Frozen(0, {})
+    owner.other["owner"] = owner
+    assert (found := again(owner)).other["owner"] is found
+
+
+def test_a_temporary_part_is_never_taken_for_another():
+    """Parts that ``__getstate__`` makes anew may get the address of one before."""
+    several = []
+    for n in range(50):
+        counting = object.__new__(Counting)
+        counting.n = n
+        several.append(counting)
+    assert [one.n for one in again(several)] == list(range(50))
+
+
+def test_shared_objects_are_left_out_and_put_back():
+    parent = np.random.default_rng(0).random(100_000)
+    content = to_bytes({"parent": parent, "own": 1}, {"parent": parent})
+    assert len(content) < 2000
+    other = parent + 1
+    assert read(content, "it", {"parent": other}).value["parent"] is other
+
+
+def test_the_same_value_gives_the_same_bytes():
+    value = {"a": frozenset("kdgraph"), "b": np.arange(1000), "c": [Frozen(1)]}
+    assert to_bytes(value) == to_bytes(again(value))
+
+
+def test_facts_about_the_value_come_along():
+    found = read(to_bytes([1], about={"seconds": 0.1}), "it")
+    assert found.value == [1] and found.about == {"seconds": 0.1}
+
+
+def _local() -> Any:
+    class Local:
+        pass
+
+    return Local()
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (threading.Lock(), "a _thread.lock cannot be saved (cannot pickle '_thread.lock' object)"),
+        (lambda: 1, "<lambda> of test_values cannot be saved: it must stand in a module that can be imported"),
+        (_local(), "_local.<locals>.Local of test_values cannot be saved: it must stand in a module that can be imported"),
+        (functools.partial(print, 1), "a functools.partial cannot be saved: it is more than its fields"),
+        (print, "builtin_function_or_method builtins.print cannot be saved: it is more than its fields"),
+        (MappingProxyType({}), "a builtins.mappingproxy cannot be saved: it is more than its fields"),
+        (np.zeros(1, dtype=[("a", object)]), "an array of [('a', 'O')] cannot be saved: it holds Python objects"),
+    ],
+    ids=["lock", "lambda", "local class", "partial", "builtin", "proxy", "objects in a structure"],
+)
+def test_what_is_code_or_compiled_is_refused_in_one_line(value, message):
+    with pytest.raises(CannotSave) as caught:
+        to_bytes({"deep": [value]})
+    assert str(caught.value).replace(__name__, "test_values") == message
+
+
+def test_nesting_without_end_is_refused():
+    deep: list[Any] = []
+    for _ in range(100_000):
+        deep = [deep]
+    with pytest.raises(CannotSave, match=r"^the value is nested too deeply to be saved: 150 levels are the most$"):
+        to_bytes(deep)
+
+
+def test_files_are_replaced_as_a_whole(tmp_path):
+    save([1], tmp_path / "it.kdg")
+    with pytest.raises(CannotSave):
+        save(lambda: 1, tmp_path / "it.kdg")
+    assert load(tmp_path / "it.kdg") == [1] and [path.name for path in tmp_path.iterdir()] == ["it.kdg"]
+
+
+def test_another_version_of_a_library_is_said_once(monkeypatch):
+    import sklearn
+    from sklearn.ensemble import RandomForestClassifier
+
+    X, y = np.random.default_rng(0).random((20, 2)), np.arange(20) % 2
+    with monkeypatch.context() as patch:
+        patch.setattr(sklearn, "__version__", "1.0")
+        content = to_bytes(RandomForestClassifier(20, random_state=0).fit(X, y))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        read(content, "forest.kdg")
+    (only,) = caught
+    assert str(only.message) == f"forest.kdg was written with scikit-learn 1.0 (now {sklearn.__version__}): its numbers may differ"

@@ -1,0 +1,253 @@
+"""New rows: read in any pieces they are the rows that the model was fitted on, or one line says what is wrong."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kdgraph.data.tables import TableFile
+from kdgraph.errors import DataError, UsageError
+from kdgraph.runner.prediction.rows import NewRows, regrouped
+from kdgraph.runner.prediction.schema import Feature, Schema, read_schema
+
+FRAME = pd.DataFrame(
+    {
+        "age": [31, None, 47, 1e17, -0.0, 0.1 + 0.2],
+        "n": [1, 2, 3, 9007199254740993, 5, 6],
+        "sure": [True, False, True, True, False, True],
+        "color": ["red", "blue", None, "red", "light blue", "blue"],
+        "month": [1, 2, 1, 12, 2, 1],
+        "label": ["u", "v", "u", "v", "u", "v"],
+    }
+)
+FEATURES = [
+    Feature("age"),
+    Feature("n"),
+    Feature("sure"),
+    Feature("color", ["blue", "light blue", "red"]),
+    Feature("month", ["1", "2", "12"]),
+]
+
+
+def schema(**parts) -> Schema:
+    known = {"dataset": "mine", "target": "label", "features": FEATURES, "shape": [5], "text": None, "classes": ["u", "v"]}
+    more = {"scaling": {"shift": 0.0, "size": 1.0}, "missing": [], "encoding": "utf-8", "separator": None, "ood_score": "density"}
+    return Schema(**{**known, **more, **parts})
+
+
+def read(path: Path, of: Schema | None = None, rows: int = 2, unseen="refuse") -> np.ndarray:
+    return np.concatenate(list(NewRows(path, of or schema(), unseen, lambda line: None).blocks(rows)))
+
+
+def written(folder: Path, ending: str, frame: pd.DataFrame = FRAME) -> Path:
+    path = folder / f"new{ending}"
+    if ending == ".parquet":
+        frame.to_parquet(path)
+    elif ending == ".arff":
+        kinds = {"age": "NUMERIC", "n": "NUMERIC", "sure": "{False,True}", "color": "{blue,'light blue',red}", "month": "{1,2,12}"}
+        head = "@RELATION new\n" + "".join(f"@ATTRIBUTE {name} {kinds.get(name, '{u,v}')}\n" for name in frame) + "@DATA\n"
+        cells = (
+            frame.astype(object).where(frame.notna(), "?").map(lambda cell: f"'{cell}'" if isinstance(cell, str) and " " in cell else cell)
+        )
+        path.write_text(head + "\n".join(",".join(map(str, row)) for row in cells.to_numpy()) + "\n")
+    else:
+        frame.to_csv(path, index=False, sep="\t" if ".tsv" in ending else ",")
+    return path
+
+
+@pytest.mark.parametrize("ending", [".csv", ".tsv", ".csv.gz", ".csv.xz", ".parquet", ".arff"])
+@pytest.mark.parametrize("rows", [1, 2, 100])
+def test_the_rows_are_those_that_training_would_read(tmp_path, ending, rows):
+    path = written(tmp_path, ending)
+    trained = TableFile(str(path), "label", categorical=["month"]).load()
+    features = [Feature(name, values and list(values)) for name, values in zip(trained.feature_names, trained.categories, strict=True)]
+    np.testing.assert_array_equal(read(path, schema(features=features), rows), trained.X)
+
+
+FRACTIONS, WHOLE = st.floats(-1e17, 1e17, allow_nan=False), st.integers(-(10**17), 10**17)
+
+
+@given(st.lists(FRACTIONS | WHOLE | st.just(""), min_size=1, max_size=8), st.integers(1, 4))
+@settings(max_examples=60, deadline=None)
+def test_a_number_is_the_same_whatever_stands_above_and_below_it(tmp_path_factory, numbers, rows):
+    path, of = tmp_path_factory.mktemp("numbers") / "new.csv", schema(features=[Feature("x"), Feature("y")], shape=[2])
+    pd.DataFrame({"x": [str(number) for number in numbers], "y": 1}).to_csv(path, index=False)
+    np.testing.assert_array_equal(read(path, of, rows), read(path, of, 100))
+
+
+@given(st.lists(FRACTIONS, min_size=1, max_size=8) | st.lists(WHOLE, min_size=1, max_size=8))
+@settings(max_examples=60, deadline=None)
+def test_a_number_is_the_one_that_training_reads(tmp_path_factory, numbers):
+    path = tmp_path_factory.mktemp("numbers") / "new.csv"
+    pd.DataFrame({"x": [str(number) for number in numbers]}).to_csv(path, index=False)
+    expected = pd.read_csv(path)["x"].to_numpy(dtype=np.float64)
+    np.testing.assert_array_equal(read(path, schema(features=[Feature("x")], shape=[1]))[:, 0], expected)
+
+
+def test_columns_come_in_any_order_and_others_are_said_once(tmp_path):
+    expected, told = read(written(tmp_path, ".csv")), []
+    path = written(tmp_path, ".csv", FRAME[["label", *reversed(FRAME.columns[:5])]].assign(id=1))
+    blocks = list(NewRows(path, schema(), "refuse", told.append).blocks(2))
+    np.testing.assert_array_equal(np.concatenate(blocks), expected)
+    assert told == ["columns that the model does not use are left out: label, id"]
+
+
+def test_rows_are_scaled_as_the_training_rows(tmp_path):
+    of = schema(scaling={"shift": [1.0, 0.0, 0.0, 0.0, 0.0], "size": [2.0, 1.0, 1.0, 1.0, 1.0]})
+    plain, scaled = read(written(tmp_path, ".csv")), read(written(tmp_path, ".csv"), of)
+    np.testing.assert_array_equal(scaled[:, 0], (plain[:, 0] - 1) / 2)
+    np.testing.assert_array_equal(scaled[:, 1:], plain[:, 1:])
+
+
+def test_cells_that_the_run_read_as_missing_are_missing(tmp_path):
+    path = tmp_path / "new.csv"
+    path.write_text("age,n,sure,color,month\n?,-1,True,?,1\n2,3,False,red,-1\n")
+    X = read(path, schema(missing=["?", -1]))
+    assert np.isnan(X).tolist() == [[True, True, False, True, False], [False, False, False, False, True]]
+
+
+def test_whole_numbers_may_be_written_as_fractions(tmp_path):
+    assert read(written(tmp_path, ".csv", FRAME.assign(month=[1.0, 2.0, 1.0, 12.0, 2.0, 1.0])))[:, 4].tolist() == [0, 1, 0, 2, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda f: f.drop(columns="color"), "has no column 'color', which the model needs; did you mean 'colour'?"),
+        (lambda f: f[["label"]], "has no column 'age' (nor n, sure, color, month), which the model needs; it has label, colour"),
+        (lambda f: f.assign(age=["1", "2", "3", "old", "5", "6"]), "column 'age' has 'old' in row 3, and the model takes numbers there"),
+        (lambda f: f.assign(age=[1, 2, 3, 4, np.inf, 6]), "column 'age' has inf in row 4, and numbers must be finite and below 1e18"),
+        (lambda f: f.assign(n=1e18), "column 'n' has 1e+18 in row 0, and numbers must be finite and below 1e18"),
+        (
+            lambda f: f.assign(color=["red", "blue", "red", "red", "green", "red"]),
+            "column 'color' has 'green' in row 4, and the training data have blue, light blue, red; "
+            "--unseen missing reads such cells as missing",
+        ),
+        (
+            lambda f: f.assign(month=[1, 2, 3, 1, 1, 1]),
+            "column 'month' has '3' in row 2, and the training data have 1, 2, 12; --unseen missing reads such cells as missing",
+        ),
+    ],
+    ids=["missing column", "missing columns", "text", "infinity", "too large", "category", "number as category"],
+)
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+def test_what_does_not_fit_is_said_in_one_line(tmp_path, change, message, ending):
+    path = written(tmp_path, ending, change(FRAME).assign(colour=1))
+    with pytest.raises(DataError) as caught:
+        read(path)
+    found = str(caught.value).replace("'1e+18'", "1e+18").replace("'1.0000000000000000e+18'", "1e+18").replace("'inf'", "inf")
+    assert found.removeprefix(f"--input {path}").lstrip(": ") == message.lstrip()
+
+
+def test_categories_that_are_new_can_be_read_as_missing(tmp_path):
+    path = written(tmp_path, ".csv", FRAME.assign(color=["green", "blue", "pink", "red", "green", None]))
+    new = NewRows(path, schema(), "missing", lambda line: None)
+    X = np.concatenate(list(new.blocks(2)))
+    assert np.isnan(X[:, 3]).tolist() == [True, False, True, False, True, True] and new.became_missing == {"color": 3, "month": 0}
+
+
+HEADER = b"age,n,sure,color,month\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("new.csv", b"", "--input {} is empty"),
+        ("new.csv", HEADER + b"1,1,1,red,1\n1,1,1,red,1,1\n", "--input {} cannot be read: Expected 5 fields in line 3, saw 6"),
+        ("new.csv", HEADER + b"1,1,1,red,1,1\n", "--input {} cannot be read: Length of header or names does not match length of data"),
+        ("new.csv", HEADER + b"1,2,True,\xff,1\n", "--input {} cannot be read: 'utf-8' codec can't decode byte 0xff"),
+        ("new.csv.gz", b"no gzip", "--input {} cannot be read: Not a gzipped file (b'no')"),
+        ("new.parquet", b"PAR1", "--input {} cannot be read: Parquet file size is 4 bytes"),
+        ("new.arff", b"@RELATION a\n@DATA\n1\n", "--input {} cannot be read: "),
+        ("new.npz", b"no zip", "--input {}: the model takes text in columns; give a table, such as .csv or .parquet"),
+        ("new.xlsx", b"", "--input {}: the ending says what a file is, and must be one of .csv, .tsv, .parquet, .pq, .arff, .npz"),
+    ],
+)
+def test_files_that_cannot_be_read(tmp_path, name, content, message):
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(UsageError) as caught:
+        read(path)
+    assert str(caught.value).startswith(message.format(path)) and "\n" not in str(caught.value)
+
+
+def test_a_file_that_is_cut_off_is_no_shorter_table(tmp_path):
+    path = tmp_path / "new.csv.gz"
+    path.write_bytes(gzip.compress(written(tmp_path, ".csv").read_bytes() * 1000)[:-20])
+    with pytest.raises(DataError, match="cannot be read"):
+        read(path)
+
+
+def test_a_name_that_is_near_is_offered(tmp_path):
+    written(tmp_path, ".csv")
+    with pytest.raises(UsageError) as caught:
+        read(tmp_path / "nwe.csv")
+    assert str(caught.value) == f"--input {tmp_path / 'nwe.csv'}: no such file; did you mean 'new.csv'?"
+
+
+IMAGES = schema(features=[], shape=[1, 4, 4])
+
+
+def test_images_come_from_arrays_and_are_in_0_to_1(tmp_path):
+    pixels = np.random.default_rng(0).integers(0, 256, (7, 1, 4, 4), dtype=np.uint8)
+    np.savez(tmp_path / "new.npz", X=pixels)
+    X = read(tmp_path / "new.npz", IMAGES, rows=3)
+    np.testing.assert_array_equal(X, pixels.astype(np.float32) / np.float32(255))
+    np.savez_compressed(tmp_path / "new.npz", X=X, y=np.zeros(7))
+    np.testing.assert_array_equal(read(tmp_path / "new.npz", IMAGES, rows=2), X)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"Y": np.zeros(3)}, " has no array 'X'; it has Y"),
+        ({"X": np.zeros((3, 1, 5, 5))}, ": the model takes rows of shape [1, 4, 4], and those of X have [1, 5, 5]"),
+        ({"X": np.zeros((3, 4))}, ": the model takes rows of shape [1, 4, 4], and those of X have [4]"),
+        ({"X": np.array([["a"]])}, ": X must hold numbers, [n, d] or images [n, c, h, w], got <U1, shape (1, 1)"),
+        ({"X": np.array([[None]], dtype=object)}, ": X must hold numbers, [n, d] or images [n, c, h, w], got object, shape (1, 1)"),
+        ({"X": np.asfortranarray(np.zeros((3, 1, 4, 4)))}, ": X lies column by column; write np.ascontiguousarray(X)"),
+    ],
+    ids=["no X", "other images", "vectors", "text", "objects", "by column"],
+)
+def test_arrays_that_do_not_fit(tmp_path, arrays, message):
+    path = tmp_path / "new.npz"
+    np.savez(path, **arrays)
+    with pytest.raises(DataError) as caught:
+        read(path, IMAGES)
+    assert str(caught.value) == f"--input {path}{message}"
+
+
+def test_a_table_is_no_image(tmp_path):
+    with pytest.raises(UsageError, match=r"the model takes images; give them as X in a .npz file$"):
+        read(written(tmp_path, ".csv"), IMAGES)
+
+
+def test_texts_are_hashed_as_in_training(tmp_path):
+    from kdgraph.data.tables.text import hashed
+
+    path = tmp_path / "new.csv"
+    path.write_text('id,review\n1,"Rain, rain"\n2,\n3,go away\n')
+    X = read(path, schema(features=[], shape=[8], text={"column": "review", "n_features": 8}))
+    np.testing.assert_array_equal(X, hashed(["Rain, rain", "", "go away"], 8))
+
+
+@given(st.lists(st.integers(0, 7), max_size=8), st.integers(1, 6))
+def test_regrouping_keeps_every_row_in_its_order(lengths, rows):
+    everything = np.arange(sum(lengths))
+    arrays = np.split(everything, np.cumsum(lengths)[:-1]) if lengths else []
+    found = list(regrouped(arrays, rows))
+    assert np.array_equal(np.concatenate([np.empty(0, int), *found]), everything)
+    assert [len(array) for array in found[:-1]] == [rows] * max(0, len(found) - 1) and all(1 <= len(array) <= rows for array in found)
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"format": 1}', '{"format": 1, "features": [{"nme": "a"}]}', '{"format": 7}'])
+def test_a_schema_that_is_none(tmp_path, content):
+    (tmp_path / "schema.json").write_text(content)
+    with pytest.raises(DataError, match="do the run again with force=true"):
+        read_schema(tmp_path / "schema.json")
