@@ -22,6 +22,7 @@ from joblib import cpu_count, effective_n_jobs
 from omegaconf import DictConfig, OmegaConf
 
 from kdgraph.config import Job, Plan
+from kdgraph.errors import UsageError
 from kdgraph.run_config import PLAIN, SCIENCE, RunConfig, run_id
 from kdgraph.runner.rundir import RunDir, one_line
 from kdgraph.runner.tally import Count, counting
@@ -75,8 +76,9 @@ def _outlive(start: Callable[[Sequence[Job]], None], todo: Sequence[Job], watch:
         except Exception as error:  # each launcher has its own; what they mean is read from the run directories
             not_ended = [job for job in left if RunDir(job.run_dir).ended == before[job.run_dir]]
             begun = [job for job in not_ended if (job.run_dir / "running.json").exists()]
-            if len(not_ended) == len(left) and not begun:  # it cannot start anything
-                raise
+            if len(not_ended) == len(left) and not begun:
+                why = f"the launcher could not start anything ({one_line(error)})"
+                raise UsageError(f"{why}; hydra/launcher=joblib runs on this machine, basic one after the other") from error
             at_work += begun
             left = [job for job in not_ended if job not in begun]
             watch.note(f"a process was lost ({one_line(error)[:150]}); {len(begun)} runs that were at work are tried again, each alone")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -88,3 +89,11 @@ def test_a_cluster_without_a_cluster_runs_as_many_as_it_is_told(sweep, tmp_path)
     first = "kdg: 4 runs through LocalLauncher, one core each; their logs are in outputs/.sweeps/.submitit/%j"
     assert done.stderr.splitlines()[0] == first
     assert done.stderr.count("  RuntimeError: no luck   ") == 2
+
+
+@pytest.mark.skipif(shutil.which("srun") is not None, reason="there is a SLURM here")
+def test_a_launcher_that_cannot_start_anything_is_one_line(sweep, tmp_path):
+    done = sweep("seed=0,1", "hydra/launcher=submitit_slurm")
+    assert done.returncode == 2 and n_done(tmp_path) == 0
+    says = 'the launcher could not start anything (RuntimeError: Could not detect "srun", are you indeed on a slurm cluster?)'
+    assert done.stderr.splitlines()[1:] == [f"kdg: {says}; hydra/launcher=joblib runs on this machine, basic one after the other"]
