@@ -17,6 +17,20 @@ os.environ["XDG_CONFIG_HOME"] = tempfile.mkdtemp(prefix="kdgraph-tests-")  # bef
 import openml  # before a test captures stderr: what it logs when it is imported would be taken for the command's
 
 
+@pytest.fixture
+def kdg(capsys, tmp_path, monkeypatch):
+    """Call ``kdg`` in an empty folder; returns exit code, stdout and stderr."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        from kdgraph.cli import main
+
+        code = main(arguments)
+        return code, *capsys.readouterr()
+
+    return call
+
+
 @pytest.fixture(scope="session")
 def _server() -> Iterator[Server]:
     with serve() as server:

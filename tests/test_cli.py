@@ -11,8 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from kdgraph.cli import main
-
 TINY = [
     "dataset.n_train=60",
     "dataset.n_test=40",
@@ -26,18 +24,6 @@ TINY = [
 CONF = Path(__file__).parents[1] / "conf"
 N_DATASETS = len(list((CONF / "dataset").rglob("[!_]*.yaml")))
 EXPERIMENTS = sorted(str(path.relative_to(CONF / "experiment").with_suffix("")) for path in (CONF / "experiment").rglob("*.yaml"))
-
-
-@pytest.fixture
-def kdg(capsys, tmp_path, monkeypatch):
-    """Call ``kdg`` in an empty folder; returns exit code, stdout and stderr."""
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments: str) -> tuple[int, str, str]:
-        code = main(arguments)
-        return code, *capsys.readouterr()
-
-    return call
 
 
 @pytest.mark.parametrize(

@@ -2,23 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
-from kdgraph.cli import main
-
 TINY = ["dataset.n_train=60", "dataset.n_test=40", "parent.n_estimators=5", "ood=none", "metrics=default", "figures=none"]
 SWEEP = ["-m", *TINY, "calibrator=none,isotonic", "seed=0,1", "hydra/launcher=basic"]
-
-
-@pytest.fixture
-def kdg(capsys, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments: str) -> tuple[int, str, str]:
-        code = main(arguments)
-        return code, *capsys.readouterr()
-
-    return call
 
 
 def test_a_plan_counts_what_is_done(kdg, tmp_path):
