@@ -12,8 +12,7 @@ from typing import Any
 import hydra
 
 from kdgraph.config import Job, Plan, conf_dir
-from kdgraph.run_config import RunConfig
-from kdgraph.runner.run import run
+from kdgraph.runner.run import attempt
 from kdgraph.runner.rundir import Ended, RunDir, one_line
 from kdgraph.runner.side_by_side import side_by_side
 from kdgraph.runner.watch import Watch
@@ -66,15 +65,6 @@ def _one_after_the_other(planned: Plan, todo: Sequence[Job], watch: Watch) -> di
             if planned.fail_fast:
                 break
     return errors
-
-
-def attempt(config: RunConfig, watch: Watch) -> Exception | None:
-    """Do one run; its failure is kept in its directory and must not stop the others."""
-    try:
-        run(config, watch)
-    except Exception as error:  # noqa: BLE001 - returned, and told at the end with the path of the traceback
-        return error
-    return None
 
 
 def _outcome(planned: Plan, job: Job, error: Exception | None, before: Ended) -> Outcome:

@@ -39,6 +39,15 @@ def run(config: RunConfig, watch: Watch | None = None) -> dict[str, Any]:
     return record
 
 
+def attempt(config: RunConfig, watch: Watch) -> Exception | None:
+    """Do one run of many; its failure is kept in its directory and must not stop the others."""
+    try:
+        run(config, watch)
+    except Exception as error:  # noqa: BLE001 - returned, and told at the end with the path of the traceback
+        return error
+    return None
+
+
 def _do(config: RunConfig, folder: Path, watch: Watch) -> dict[str, Any]:
     """The four stages, the figures, the record."""
     from kdgraph.runner import stages  # here, because a run that is done needs no scikit-learn

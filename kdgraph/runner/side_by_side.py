@@ -17,13 +17,14 @@ from hydra._internal.callbacks import Callbacks
 from hydra._internal.hydra import Hydra
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.plugins import Plugins
-from hydra.types import HydraContext, RunMode
+from hydra.types import HydraContext
 from joblib import cpu_count, effective_n_jobs
 from omegaconf import DictConfig, OmegaConf
 
 from kdgraph.config import Job, Plan
 from kdgraph.errors import UsageError
 from kdgraph.run_config import PLAIN, SCIENCE, RunConfig, run_id
+from kdgraph.runner.run import attempt
 from kdgraph.runner.rundir import RunDir, one_line
 from kdgraph.runner.tally import Count, counting
 from kdgraph.runner.watch import Watch
@@ -47,9 +48,8 @@ def side_by_side(planned: Plan, todo: Sequence[Job], n_done: int, watch: Watch) 
     count = Count([job.run_dir for job in todo], n_done)
     try:
         with counting(count, watch.tally), _hydra(planned) as context:
-            config = context.config_loader.load_configuration("config", _how(planned), run_mode=RunMode.MULTIRUN)
             task = Task(methods, cores, Path.cwd(), stop)
-            started = Plugins.instance().instantiate_launcher(config=config, hydra_context=context, task_function=task)
+            started = Plugins.instance().instantiate_launcher(config=planned.base, hydra_context=context, task_function=task)
             _outlive(lambda jobs: _launch(started, jobs, _at_once(planned, len(jobs))), todo, watch)
     finally:
         if stop:
@@ -106,8 +106,6 @@ class Task:
 
     def __call__(self, composed: DictConfig) -> None:
         """Do the run; a failure is kept in its directory."""
-        from kdgraph.runner.launch import attempt
-
         if self.stop and self.stop.exists():
             return
         os.chdir(self.folder)  # a process of joblib may be left from a sweep that was given elsewhere
@@ -142,11 +140,6 @@ def _line(launcher: Any, n_jobs: int, cores: int) -> str:
     if str(launcher["_target_"]).endswith("JoblibLauncher"):
         return f"{n_jobs} runs, {min(n_jobs, effective_n_jobs(launcher.n_jobs))} at a time, {each}"
     return f"{n_jobs} runs through {str(launcher['_target_']).rpartition('.')[2]}, {each}; their logs are in {launcher.submitit_folder}"
-
-
-def _how(planned: Plan) -> list[str]:
-    """What the command line said of Hydra itself, and of the folder of runs."""
-    return [*OmegaConf.to_container(planned.base.hydra.overrides.hydra), f"out={planned.out}"]  # type: ignore[misc]
 
 
 @contextmanager

@@ -91,6 +91,19 @@ def test_a_cluster_without_a_cluster_runs_as_many_as_it_is_told(sweep, tmp_path)
     assert done.stderr.count("  RuntimeError: no luck   ") == 2
 
 
+def test_an_experiment_may_choose_its_launcher(sweep, tmp_path):
+    (tmp_path / "mine" / "experiment").mkdir()
+    (tmp_path / "mine" / "experiment" / "local.yaml").write_text(
+        "# @package _global_\n# Twice\ndefaults: [override /hydra/launcher: submitit_local]\n"
+        "hydra: {mode: MULTIRUN, launcher: {cpus_per_task: 2}, sweeper: {params: {seed: 'range(0,2)'}}}\n"
+    )
+    done = sweep("experiment=local", f"out={tmp_path / 'elsewhere'}")
+    assert done.returncode == 0 and n_done(tmp_path / "elsewhere") == 2
+    where = tmp_path / "elsewhere" / ".sweeps" / ".submitit"
+    assert done.stderr.splitlines()[0] == f"kdg: 2 runs through LocalLauncher, 2 cores each; their logs are in {where}/%j"
+    assert where.is_dir()
+
+
 @pytest.mark.skipif(shutil.which("srun") is not None, reason="there is a SLURM here")
 def test_a_launcher_that_cannot_start_anything_is_one_line(sweep, tmp_path):
     done = sweep("seed=0,1", "hydra/launcher=submitit_slurm")
