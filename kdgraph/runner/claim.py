@@ -14,7 +14,6 @@ import fcntl
 import json
 import os
 import platform
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -22,6 +21,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from kdgraph.runner.beat import every
 from kdgraph.runner.files import told_in_one_line
 
 POLL_SECONDS = 0.1
@@ -87,20 +87,13 @@ class _Silence:
 @contextmanager
 def _beating(path: Path) -> Iterator[None]:
     """Touch our claim every few seconds while the block runs."""
-    ended = threading.Event()
 
-    def beat() -> None:
-        while not ended.wait(BEAT_SECONDS):
-            with suppress(OSError):
-                os.utime(path)
+    def touch() -> None:
+        with suppress(OSError):
+            os.utime(path)
 
-    thread = threading.Thread(target=beat, name=f"claim {path.name}", daemon=True)
-    thread.start()
-    try:
+    with every(BEAT_SECONDS, touch, name=f"claim {path.name}"):
         yield
-    finally:
-        ended.set()
-        thread.join()
 
 
 def _take(path: Path, silence: _Silence) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -10,6 +9,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
+from kdgraph.runner.beat import every
 from kdgraph.runner.rundir import RunDir
 
 POLL_SECONDS = 1.0
@@ -75,17 +75,8 @@ class Count:
 @contextmanager
 def counting(count: Count, tell: Callable[[Tally], None]) -> Iterator[None]:
     """Tell how far the sweep is, about once a second, from a thread of its own; the last time when the block ends."""
-    ended = threading.Event()
-
-    def watch() -> None:
-        while not ended.wait(POLL_SECONDS):
-            tell(count.now())
-
-    thread = threading.Thread(target=watch, name="tally", daemon=True)
-    thread.start()
     try:
-        yield
+        with every(POLL_SECONDS, lambda: tell(count.now()), name="tally"):
+            yield
     finally:
-        ended.set()
-        thread.join()
         tell(count.now())
