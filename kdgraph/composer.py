@@ -54,16 +54,21 @@ def conf_dir() -> Path:
     raise ConfigError(f"conf/config.yaml is neither in {package} nor beside it; install kdgraph again")
 
 
+def config_folders(config_dir: str | Path | None) -> list[Path]:
+    """Ours, and behind it the user's."""
+    if config_dir is not None and not Path(config_dir).is_dir():
+        raise ConfigError(f"--config-dir must be a folder of config groups, got '{config_dir}', which is no folder")
+    return [conf_dir(), *([Path(config_dir)] if config_dir is not None else [])]
+
+
 class Composer:
     """Hydra's loader over our ``conf/`` and, behind it, the user's folder, in the order that ``hydra.main`` searches."""
 
     def __init__(self, config_dir: str | Path | None = None) -> None:
-        if config_dir is not None and not Path(config_dir).is_dir():
-            raise ConfigError(f"--config-dir must be a folder of config groups, got '{config_dir}', which is no folder")
+        self.folders = config_folders(config_dir)
         version.setbase("1.3")
         setup_globals()
         JobRuntime.instance().set("name", "kdg")
-        self.folders = [conf_dir(), *([Path(config_dir)] if config_dir is not None else [])]
         path = create_config_search_path(str(conf_dir()))
         if config_dir is not None:
             where = f"file://{Path(config_dir).resolve()}"

@@ -102,11 +102,6 @@ class RunConfig:
         """``<out>/<dataset>/<method>/<run_id>``."""
         return Path(self.out) / str(self.dataset["name"]) / self.method / self.run_id
 
-    @property
-    def done(self) -> bool:
-        """Whether its record is there, the only mark of a finished run."""
-        return (self.run_dir / "result.json").exists()
-
 
 def run_id(science: Mapping[str, Any]) -> str:
     """8 hex digits: a hash of the science part of a resolved config, of the files that it names, and of the record's schema."""

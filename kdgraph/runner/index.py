@@ -32,7 +32,7 @@ class Index:
     def of(cls, planned: Plan) -> Index:
         """Read what is known; a line that was cut off by a kill is left out."""
         digest = planned.composer.digest() if planned.multirun else None
-        if digest is None or any("oc.env" in override for job in planned.jobs[:1] for override in job.overrides):
+        if digest is None or any("oc.env" in override for job in planned.jobs for override in job.overrides):
             return cls(None, {})
         path = planned.out / ".sweeps" / f"index-{digest[:16]}.jsonl"
         return cls(path, _read(path))

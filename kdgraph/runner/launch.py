@@ -83,10 +83,10 @@ def _outcome(planned: Plan, job: Job, error: Exception | None, before: Ended) ->
     return Outcome(job, None, NOT_STARTED if planned.fail_fast else LOST)
 
 
-def with_hydra(arguments: Sequence[str], task: Any = lambda config: None) -> None:
-    """``hydra.main`` with our config folder; it exits by itself after ``--help`` and its like."""
+def with_hydra(arguments: Sequence[str]) -> None:
+    """``hydra.main`` with our config folder, for its own views of the config: it prints them and may exit by itself."""
     with _argv(["kdg run", *arguments]):
-        hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name="config")(task)()
+        hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name="config")(lambda config: None)()
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from kdgraph.errors import DataError, NotAtHand, UsageError, did_you_mean
-from kdgraph.verbs.hydra_arguments import config_folders, hydra_arguments
+from kdgraph.verbs.hydra_arguments import hydra_arguments
 
 VERBS = ("list", "get", "check")
 Tell = Callable[[str], None]
@@ -37,6 +37,8 @@ def main(arguments: list[str]) -> int:
     if verb not in VERBS:
         raise UsageError(f"data takes one of {', '.join(VERBS)}, got {verb or 'nothing'}")
     args = hydra_arguments(rest)
+    from kdgraph.composer import config_folders
+
     ids = openml_ids(config_folders(args.config_dir))
     if verb == "get":
         return _get(args.overrides, ids, args.config_dir)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kdgraph.errors import ConfigError, UsageError
+from kdgraph.errors import UsageError
 
 if TYPE_CHECKING:
     import argparse
@@ -55,15 +54,6 @@ def check_jobs(planned: Plan, jobs: Sequence[Job]) -> None:
     for job in jobs:
         check(job.config)
     Index.of(planned).remember(job for job in planned.jobs if job.known is None)
-
-
-def config_folders(config_dir: str | None) -> list[Path]:
-    """Ours, and behind it the user's."""
-    from kdgraph.config import conf_dir
-
-    if config_dir and not Path(config_dir).is_dir():
-        raise ConfigError(f"--config-dir must be a folder of config groups, got '{config_dir}', which is no folder")
-    return [conf_dir(), *([Path(config_dir)] if config_dir else [])]
 
 
 def _refuse(message: str) -> Any:

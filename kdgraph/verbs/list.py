@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from kdgraph.errors import UsageError
-from kdgraph.verbs.hydra_arguments import config_folders, hydra_arguments
+from kdgraph.verbs.hydra_arguments import hydra_arguments
 
 
 def main(arguments: list[str]) -> int:
     """Print them and return the exit code."""
+    from kdgraph.composer import config_folders
     from kdgraph.report.options import listing
 
     args = hydra_arguments(arguments)
