@@ -2,18 +2,20 @@
 
 Run it after changing the store, the claims, the run directory or how jobs are started::
 
-    .venv/bin/python scripts/kill_sweep.py                     # 200 runs, 100 kills; about 15 minutes on two cores
+    .venv/bin/python scripts/kill_sweep.py                     # 200 runs, 100 kills; about 10 minutes on two cores
     .venv/bin/python scripts/kill_sweep.py --kills 5 --seeds 2
 
-The same command is started, killed with SIGKILL after a random while, and started again: now all of its processes at once, now only the
-first, which leaves its workers behind; now side by side, now one after the other. At the end every run must be there, with the same
-numbers and the same predictions to the last bit, no record that was there at a kill may have been written again, and nothing may be left
-of claims and temporary files. Exit code 1 if anything differs.
+The same command is started, killed with SIGKILL at a random moment, and started again: now all of its processes at once, now only the
+first, which leaves its workers behind; now side by side, now one after the other. The kills are spread over the whole sweep: each waits for
+a share of the runs to be done and then for a random while, so that they fall into the start, into runs and between them, on a fast machine
+as on a slow one. At the end every run must be there, with the same numbers and the same predictions to the last bit, no record that was
+there at a kill may have been written again, and nothing may be left of claims and temporary files. Exit code 1 if anything differs.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import random
@@ -43,14 +45,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--seeds", type=int, default=25, help="8 runs for each of them (default: 25)")
-    parser.add_argument("--longest", type=float, default=9.0, help="seconds until a kill at most (default: 9)")
     parser.add_argument("--random", type=int, default=0, help="seed of when to kill whom")
     args = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="kill_sweep_"))
     sweep = [*SWEEP, f"seed=range(0,{args.seeds})"]
     whole, disturbed = folder / "whole", folder / "disturbed"
     _finish(sweep, whole)
-    kills, kept = _disturb(sweep, disturbed, args.kills, args.longest, random.Random(args.random))
+    kills, kept = _disturb(sweep, disturbed, args.kills, 8 * args.seeds, random.Random(args.random))
     _finish(sweep, disturbed)
     found = _differences(whole, disturbed, 8 * args.seeds) + _written_again(kept)
     print(f"{kills} kills, {8 * args.seeds} runs: {len(found)} differences from an undisturbed sweep, {len(kept)} records seen at a kill")
@@ -72,23 +73,34 @@ def _finish(sweep: list[str], out: Path) -> None:
         raise SystemExit(f"the sweep in {out} ended with exit code {process.returncode}")
 
 
-def _disturb(sweep: list[str], out: Path, kills: int, longest: float, rng: random.Random) -> tuple[int, dict[Path, int]]:
+def _disturb(sweep: list[str], out: Path, kills: int, runs: int, rng: random.Random) -> tuple[int, dict[Path, int]]:
     """Start and kill; returns how often a living sweep was hit, and the inode of each record as it was first seen at a kill."""
     kept: dict[Path, int] = {}
     for kill in range(kills):
         launcher = "basic" if rng.random() < 0.3 else "joblib"
         process = _start(sweep, out, f"hydra/launcher={launcher}")
-        try:
-            process.wait(rng.uniform(0.2, longest))
-        except subprocess.TimeoutExpired:
-            _kill(process, everyone=rng.random() < 0.7)
-        else:
+        _wait(process, out, int(runs * (kill + rng.random()) / kills), rng)
+        if process.poll() is not None:
             return kill, kept
-        for record in out.glob("*/*/*/result.json"):
+        _kill(process, everyone=rng.random() < 0.7)
+        for record in _records(out):
             kept.setdefault(record, record.stat().st_ino)
         print(f"\r{kill + 1} kills, {len(kept)} runs done", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
     return kills, kept
+
+
+def _wait(process: subprocess.Popen[bytes], out: Path, done: int, rng: random.Random) -> None:
+    """Until ``done`` runs are done and a random while has passed; where they were done already, the while covers the start."""
+    spare = 4.0 if len(_records(out)) >= done else 0.7
+    while len(_records(out)) < done and process.poll() is None:
+        time.sleep(0.02)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(rng.uniform(0, spare))
+
+
+def _records(out: Path) -> list[Path]:
+    return sorted(out.glob("*/*/*/result.json"))
 
 
 def _kill(process: subprocess.Popen[bytes], *, everyone: bool) -> None:

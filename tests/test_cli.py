@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import shlex
 import subprocess
 import sys
@@ -185,6 +186,13 @@ def test_a_sweep_that_is_to_fail_fast_ends_with_its_first_failure(kdg, failing):
     first, _, _, last = err.splitlines()
     assert first.startswith("kdg: 1 of 3 runs failed") and last == "kdg: 1 runs were not started (fail_fast=true)"
     assert kdg("run", *swept[:-1], "hydra/launcher=basic")[1].endswith("2 runs in outputs, 1 of them done before\n")
+
+
+def test_a_claim_that_was_left_behind_with_its_record_goes(kdg):
+    record = json.loads(kdg("run", *TINY, "--json")[1])
+    claim = Path(f"outputs/spiral/kdf/{record['run_id']}/running.json")
+    claim.write_text(json.dumps({"pid": 1, "host": platform.node(), "start": "of a process that is gone"}))
+    assert kdg("run", *TINY)[0] == 0 and not claim.exists()
 
 
 def test_list_shows_options_with_their_line(kdg):

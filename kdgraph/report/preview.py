@@ -9,7 +9,6 @@ from pathlib import Path
 from kdgraph.config import Job
 from kdgraph.run_config import RunConfig
 from kdgraph.runner.at_hand import Absent
-from kdgraph.runner.claim import is_claimed
 from kdgraph.runner.run import stage_keys
 from kdgraph.runner.rundir import RunDir
 from kdgraph.runner.store import Store
@@ -19,7 +18,7 @@ from kdgraph.runner.watch import Watch
 def preview(config: RunConfig, absent: Absent | None = None) -> str:
     """Lines of YAML comment: where the run is, whether it is done, and which of its stages are in the store; or which data are not here."""
     folder = RunDir(config.run_dir)
-    if is_claimed(config.run_dir / "running.json"):
+    if RunDir(config.run_dir).is_running:
         state = "running at the moment"
     elif folder.record():
         state = "done; it will be run again" if config.force else "done"

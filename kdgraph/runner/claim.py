@@ -64,6 +64,12 @@ def is_claimed(path: Path) -> bool:
     return path.exists() and _is_alive(path, _Silence(path))
 
 
+def clear(path: Path) -> None:
+    """Remove the claim of a process that is gone, for who needs nothing of it any more; that of a living one stays."""
+    if path.exists() and _take_over(path, _Silence(path)):
+        path.unlink(missing_ok=True)
+
+
 class _Silence:
     """For how long a claim has not changed, as seen from here."""
 

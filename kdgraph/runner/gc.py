@@ -2,7 +2,7 @@
 
 An entry is needed as long as a finished run's record names it, or a running one's: a run says in ``stages.json`` which entries are its own
 before it asks for the first of them, and its claim says whether it is running. What another process is making has a claim of its own.
-Claims stay: each of them is its owner's to remove.
+The claim of a living process is its own to remove.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kdgraph.runner.claim import is_claimed
-from kdgraph.runner.store import SUFFIX
+from kdgraph.runner.claim import clear, is_claimed
+from kdgraph.runner.rundir import RunDir
+from kdgraph.runner.store import CLAIM, SUFFIX
 
 STORE = ".store"
 STAGES = "stages.json"
@@ -46,21 +47,24 @@ def delete(out: Path, files: Iterable[Garbage]) -> list[Garbage]:
     still = {each.path for each in garbage(out)}
     gone = [each for each in files if each.path in still]
     for each in gone:
-        each.path.unlink(missing_ok=True)
+        if each.path.suffix == CLAIM:
+            clear(each.path)
+        else:
+            each.path.unlink(missing_ok=True)
     return gone
 
 
 def _judged(path: Path, needed: set[str]) -> Garbage | None:
     """What a file of the store is, if it is garbage."""
     match = _OF_ENTRY.match(path.name)
-    if path.suffix == ".claim" or (match and is_claimed(path.with_name(f"{match[1]}.claim"))):
+    if is_claimed(path if path.suffix == CLAIM or not match else path.with_name(match[1] + CLAIM)):
         return None
     stat = path.stat()
     frees = stat.st_size if stat.st_nlink == 1 else 0
     if not match or path.suffix == ".pkl":
         return Garbage(path, OLDER if path.suffix == ".pkl" else LEFTOVERS, frees)
     entry = f"{path.parent.name}/{match[1]}{SUFFIX}"
-    if path.name.startswith("."):
+    if path.name.startswith(".") or path.suffix == CLAIM:
         return Garbage(path, LEFTOVERS, frees)
     if path.suffix == SUFFIX:
         return None if entry in needed else Garbage(path, path.parent.name, frees)
@@ -70,7 +74,7 @@ def _judged(path: Path, needed: set[str]) -> Garbage | None:
 def _needed_by(run: Path) -> Iterator[str]:
     """Entries that a run names: a finished one in its record, one at work in a list of its own."""
     yield from _names(run / "result.json", "store")
-    if is_claimed(run / "running.json"):
+    if RunDir(run).is_running:
         yield from _names(run / STAGES, "store")
 
 

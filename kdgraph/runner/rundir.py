@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from kdgraph.errors import CannotWrite, KdgError
-from kdgraph.runner.claim import claim
+from kdgraph.runner.claim import claim, clear, is_claimed
 from kdgraph.runner.files import sweep_leftovers, write_atomically
 from kdgraph.runner.watch import Watch
+
+CLAIM = "running.json"
 
 
 @dataclass(frozen=True)
@@ -49,12 +51,21 @@ class RunDir:
         except FileNotFoundError:
             return None
 
+    @property
+    def is_running(self) -> bool:
+        """Whether a living process holds it."""
+        return is_claimed(self.path / CLAIM)
+
     @contextmanager
     def claimed(self, watch: Watch) -> Iterator[bool]:
         """Keep other processes off this run; yields whether another one had to be waited for."""
-        with claim(self.path / "running.json", watch.waiting) as waited:
+        with claim(self.path / CLAIM, watch.waiting) as waited:
             sweep_leftovers(self.path)
             yield waited
+
+    def tidy(self) -> None:
+        """Of a run that is done: remove the claim of one that was killed as soon as it had written the record."""
+        clear(self.path / CLAIM)
 
     def finish(self, record: dict[str, Any]) -> None:
         """Mark the run as done."""

@@ -25,7 +25,7 @@ from kdgraph.config import Job, Plan
 from kdgraph.errors import UsageError
 from kdgraph.run_config import PLAIN, SCIENCE, RunConfig, run_id
 from kdgraph.runner.run import attempt
-from kdgraph.runner.rundir import RunDir, one_line
+from kdgraph.runner.rundir import CLAIM, RunDir, one_line
 from kdgraph.runner.tally import Count, counting
 from kdgraph.runner.watch import Watch
 
@@ -75,7 +75,7 @@ def _outlive(start: Callable[[Sequence[Job]], None], todo: Sequence[Job], watch:
             break
         except Exception as error:  # each launcher has its own; what they mean is read from the run directories
             not_ended = [job for job in left if RunDir(job.run_dir).ended == before[job.run_dir]]
-            begun = [job for job in not_ended if (job.run_dir / "running.json").exists()]
+            begun = [job for job in not_ended if (job.run_dir / CLAIM).exists()]
             if len(not_ended) == len(left) and not begun:
                 why = f"the launcher could not start anything ({one_line(error)})"
                 raise UsageError(f"{why}; hydra/launcher=joblib runs on this machine, basic one after the other") from error

@@ -16,7 +16,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from kdgraph.runner.claim import claim
+from kdgraph.runner.claim import claim, clear
 from kdgraph.runner.cost import Cost, measured
 from kdgraph.runner.files import write_atomically
 from kdgraph.runner.heard import heard_warnings
@@ -24,7 +24,7 @@ from kdgraph.runner.watch import Watch
 
 CODE_SCHEMA = {"fit": 3, "calibrate": 3, "parent_says": 1, "evaluate": 4}
 """Version of what each stage does; raise it with a change that alters its values, and old entries are no longer found."""
-SUFFIX = ".kdg"
+SUFFIX, CLAIM = ".kdg", ".claim"
 
 
 @dataclass(frozen=True)
@@ -82,9 +82,11 @@ class Store:
         when it is read.
         """
         path = self.path(stage, key)
+        of_maker = path.with_suffix(CLAIM)
         if self.reuse and (found := self._read(path, shared or {})):
+            clear(of_maker)  # killed between the two last things it did
             return found
-        with claim(path.with_suffix(".claim"), self.watch.waiting) as waited:
+        with claim(of_maker, self.watch.waiting) as waited:
             if (self.reuse or waited) and (found := self._read(path, shared or {})):
                 return found
             made = make(function)

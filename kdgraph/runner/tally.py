@@ -10,7 +10,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from kdgraph.runner.beat import every
-from kdgraph.runner.rundir import RunDir
+from kdgraph.runner.rundir import CLAIM, RunDir
 
 POLL_SECONDS = 1.0
 
@@ -58,7 +58,7 @@ class Count:
         """Look again at those that had not ended."""
         running = 0
         for path, before in list(self.before.items()):
-            now, claimed = RunDir(path).ended, (path / "running.json").exists()
+            now, claimed = RunDir(path).ended, (path / CLAIM).exists()
             if now.record not in (None, before.record):
                 self.done += 1
             elif now.failure not in (None, before.failure) and not claimed:

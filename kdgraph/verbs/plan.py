@@ -32,11 +32,10 @@ def main(arguments: list[str]) -> int:
 
 
 def _state(job: Job, force: bool) -> str:
-    from kdgraph.runner.claim import is_claimed
     from kdgraph.runner.rundir import RunDir
 
     folder = RunDir(job.run_dir)
-    if is_claimed(job.run_dir / "running.json"):
+    if RunDir(job.run_dir).is_running:
         return "running"
     if folder.ended.record and not force:
         return "done"

@@ -32,11 +32,14 @@ def main(arguments: list[str]) -> int:
     from kdgraph.report.terminal import watching
     from kdgraph.runner.at_hand import by_reason, fetch_all
     from kdgraph.runner.launch import Outcome, launch, with_hydra
+    from kdgraph.runner.rundir import RunDir
 
     if args.help or args.cfg or args.info:
         with_hydra(rest)
         return 0
     todo, found = split_by_record(planned)
+    for job in found:
+        RunDir(job.run_dir).tidy()
     with watching() as watch:
         watch.begin(f"checking {len(todo):,} runs")
         check_jobs(planned, todo)

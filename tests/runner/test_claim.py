@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from kdgraph.runner import claim as claims
-from kdgraph.runner.claim import claim, is_claimed
+from kdgraph.runner.claim import claim, clear, is_claimed
 
 ROOT = Path(__file__).parents[2]
 
@@ -53,6 +53,17 @@ def test_the_claim_of_a_dead_process_is_taken_over(tmp_path):
     with claim(path, nobody):
         assert json.loads(path.read_text())["pid"] == os.getpid()
     assert not path.exists()
+
+
+def test_only_the_claim_of_a_dead_process_is_cleared(tmp_path):
+    path = tmp_path / "claim"
+    dead_owner(path)
+    clear(path)
+    clear(path)  # there is none any more
+    assert not path.exists()
+    with claim(path, nobody):
+        clear(path)
+        assert path.exists()
 
 
 def test_a_living_process_with_the_number_of_a_dead_one_is_not_its_owner(tmp_path):

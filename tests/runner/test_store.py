@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 import warnings
@@ -9,6 +10,7 @@ import warnings
 import numpy as np
 import pytest
 
+from kdgraph.runner import claim as claims
 from kdgraph.runner.store import CODE_SCHEMA, Store, stage_key
 from kdgraph.runner.watch import Watch
 
@@ -49,6 +51,14 @@ def test_what_was_made_is_found_with_its_cost(store):
     assert make.calls == 1 and not first.from_store and again.from_store
     np.testing.assert_array_equal(again.value, np.arange(3.0))
     assert again.cost == first.cost
+
+
+def test_the_claim_of_a_maker_that_was_killed_after_the_last_byte_goes(store):
+    store.get_or_make("fit", "a" * 64, Maker(1))
+    left = store.path("fit", "a" * 64).with_suffix(".claim")
+    left.write_text(json.dumps({**claims._me(), "start": "1"}))
+    assert store.get_or_make("fit", "a" * 64, Maker(2)).value == 1
+    assert not left.exists()
 
 
 def test_what_it_warned_of_is_found_too(store, recwarn):

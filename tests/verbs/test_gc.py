@@ -11,6 +11,7 @@ import pytest
 from kdgraph.cli import main
 from kdgraph.config import compose
 from kdgraph.persistence import load
+from kdgraph.runner import claim as claims
 from kdgraph.runner.claim import claim
 from kdgraph.runner.gc import garbage
 from kdgraph.runner.run import run
@@ -95,6 +96,14 @@ def test_what_another_process_is_making_stays(kdg, configs, tmp_path):
     with claim(out / ".store" / "fit" / f"{KEY}.claim", print):
         assert garbage(out) == []
     assert len(garbage(out)) == 3
+
+
+def test_the_claim_of_a_killed_process_goes(kdg, configs, tmp_path):
+    path = tmp_path / "outputs" / ".store" / "fit" / f"{KEY}.claim"
+    path.write_text(json.dumps({**claims._me(), "start": "1"}))
+    assert [(each.path, each.kind) for each in garbage(tmp_path / "outputs")] == [(path, "leftovers")]
+    kdg("--yes")
+    assert not path.exists()
 
 
 def test_what_a_run_at_work_will_ask_for_stays(kdg, configs, tmp_path):

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from kdgraph.results.filters import parse
-from kdgraph.runner.claim import is_claimed
-from kdgraph.runner.rundir import RunDir
+from kdgraph.runner.rundir import CLAIM, RunDir
 
 State = Literal["failed", "running", "cut off"]
 JUDGED_BY_PATH = ("dataset", "method")
@@ -41,14 +40,15 @@ def unfinished(out: str | Path, filters: Sequence[str] = ()) -> list[Unfinished]
 
 def _directories(out: str | Path) -> Iterator[Path]:
     for folder, below, files in os.walk(out):
-        if "error.txt" in files or ("running.json" in files and "result.json" not in files):
+        if "error.txt" in files or (CLAIM in files and "result.json" not in files):
             yield Path(folder)
-        below[:] = [] if {"result.json", "error.txt", "running.json"} & set(files) else [name for name in below if not name.startswith(".")]
+        below[:] = [] if {"result.json", "error.txt", CLAIM} & set(files) else [name for name in below if not name.startswith(".")]
 
 
 def _state_of(path: Path) -> Unfinished:
-    failure = RunDir(path).failure()
-    if is_claimed(path / "running.json"):
+    folder = RunDir(path)
+    failure = folder.failure()
+    if folder.is_running:
         return Unfinished(path, "running", "it is running at the moment")
     if failure is not None:
         return Unfinished(path, "failed", failure)
