@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -13,40 +14,26 @@ from typing import Annotated, Any, Literal
 from kdgraph.components import check_component, check_options, is_node, target_of
 from kdgraph.errors import ConfigError, ParameterError
 from kdgraph.messages import unknown_key
-from kdgraph.parameters import Count, Positive, Range, annotations_of, check_value
+from kdgraph.parameters import Range, annotations_of, check_value
 
-RECORD_SCHEMA = 4
+RECORD_SCHEMA = 5
 """Version of ``result.json``; part of the run id, so that a change of its meaning makes every run a new one."""
 
-COMPONENTS = ("dataset", "ood", "preprocess", "parent", "calibrator", "gate")
-SCIENCE = (*COMPONENTS, "metrics", "figures", "seed")
-PLAIN = {"seed": Annotated[int, Range(0)], "n_jobs": int, "force": bool, "fail_fast": bool, "save": bool, "out": str}
-
-
-FigureName = Literal[
-    "posterior_maps", "reliability_diagram", "confidence_against_radius", "confidence_against_shift", "confidence_by_set", "example_images"
-]
-
-
-@dataclass(frozen=True)
-class FigureOptions:
-    """The config node ``figures``.
-
-    Attributes
-    ----------
-    draw : names of figures; one that the data do not allow (maps of more than two features) is left out.
-    formats, dpi : of the files.
-    map_grid : points along each side of a posterior map.
-    map_reach : a map goes this many times as far from its centre as the training data.
-    reliability : options of :func:`kdgraph.metrics.reliability_bins`.
-    """
-
-    draw: Sequence[FigureName]
-    formats: Sequence[Literal["svg", "png", "pdf"]]
-    dpi: Count
-    map_grid: Count
-    map_reach: Positive
-    reliability: Mapping[str, Any]
+AFTER = ("calibrator", "gate", "detector", "recalibrator")
+"""What is fitted after the parent, in this order; a method is a parent with these."""
+COMPONENTS = ("dataset", "ood", "preprocess", "parent", *AFTER)
+Protocol = Literal["held_out", "paper"]
+"""held_out: nothing that is fitted sees a test row. paper: methods whose paper fits them on test rows do as it does."""
+SCIENCE = (*COMPONENTS, "metrics", "figures", "protocol", "seed")
+PLAIN = {
+    "protocol": Protocol,
+    "seed": Annotated[int, Range(0)],
+    "n_jobs": int,
+    "force": bool,
+    "fail_fast": bool,
+    "save": bool,
+    "out": str,
+}
 
 
 @dataclass(frozen=True)
@@ -55,10 +42,10 @@ class RunConfig:
 
     Attributes
     ----------
-    dataset, ood, preprocess, parent, calibrator, gate : component nodes (``name``, ``_target_``, parameters).
+    dataset, ood, preprocess, parent, calibrator, gate, detector, recalibrator : component nodes (``name``, ``_target_``, parameters).
     metrics, figures : what to measure and what to draw.
-    method : label of parent, calibrator and gate: the preset's name if they are as the preset composes them, else
-        ``<parent>-<calibrator>[-<gate>]``.
+    method : label of the parent and of what is fitted after it; see :func:`method_label`.
+    protocol : which rows methods are fitted on; see :data:`Protocol`.
     n_jobs : cores for the kernels; never changes a number.
     force : run again what is done.
     fail_fast : of a sweep, start no run once one has failed.
@@ -72,8 +59,11 @@ class RunConfig:
     parent: Mapping[str, Any]
     calibrator: Mapping[str, Any]
     gate: Mapping[str, Any]
+    detector: Mapping[str, Any]
+    recalibrator: Mapping[str, Any]
     metrics: Mapping[str, Any]
     figures: Mapping[str, Any]
+    protocol: Protocol = "held_out"
     seed: int = 0
     n_jobs: int = -1
     force: bool = False
@@ -87,6 +77,11 @@ class RunConfig:
             check_value(key, getattr(self, key), annotation)
         if self.n_jobs == 0:
             raise ParameterError("n_jobs must be a number of cores, or -1 for all of them, got 0")
+
+    @property
+    def after(self) -> dict[str, Mapping[str, Any]]:
+        """Group → node of what is fitted after the parent."""
+        return {group: getattr(self, group) for group in AFTER}
 
     def science(self) -> dict[str, Any]:
         """The part of the config that decides the numbers and the pictures."""
@@ -135,12 +130,16 @@ def _digest(path: Path, modified: int) -> str:
 
 
 def method_label(nodes: Mapping[str, Any], preset: str | None, preset_nodes: Mapping[str, Any]) -> str:
-    """``preset`` if parent, calibrator and gate in ``nodes`` are those of ``preset_nodes``, else the names of the three."""
-    parts = ("parent", "calibrator", "gate")
-    if preset and all(nodes[part] == preset_nodes[part] for part in parts):
-        return preset
-    names = [str((nodes[part] or {}).get("name", "none")) for part in parts]
-    return "-".join(names if names[2] != "none" else names[:2])
+    """``preset`` if parent and what is fitted after it are in ``nodes`` as in ``preset_nodes``, else ``<parent>-<calibrator>[-<gate>]…``.
+
+    Every table shows it, so it says too where a method was fitted on test rows, as its paper does.
+    """
+    end = "-as_in_paper" if nodes.get("protocol") == "paper" else ""
+    if preset and all(nodes[part] == preset_nodes[part] for part in ("parent", *AFTER)):
+        return preset + end
+    names = [str((nodes[part] or {}).get("name", "none")) for part in AFTER]
+    after = [name for name in names if name != "none"] or ["none"]
+    return "-".join([str((nodes["parent"] or {}).get("name", "none")), *after]) + end
 
 
 def check(config: RunConfig) -> None:
@@ -168,10 +167,11 @@ def _check_metrics(config: RunConfig) -> None:
     from kdgraph.metrics import METRICS, check_metric
 
     source = target_of(config.dataset)
+    said = _said_by_parent(config) & _said_by_method(config) | {"prior"}
     inputs = {
-        "test": {"y", "proba", "prior"} | ({"truth"} if hasattr(source, "posterior") else set()),
-        "ood": {"proba", "prior"},
-        "grid": {"proba", "prior"} | ({"truth"} if hasattr(source, "posterior_on_paper_grid") else set()),
+        "test": said | {"y", "X", "groups"} | ({"truth"} if hasattr(source, "posterior") else set()),
+        "ood": said | ({"id_score"} if "ood_score" in said else set()),
+        "grid": said | ({"truth"} if hasattr(source, "posterior_on_paper_grid") else set()),
     }
     for on, wanted in config.metrics.items():
         if on not in inputs:
@@ -184,9 +184,34 @@ def _check_metrics(config: RunConfig) -> None:
             check_options(f"metrics.{on}.{name}", options or {}, annotations_of(METRICS[name]))
 
 
+def _said_by_parent(config: RunConfig) -> set[str]:
+    return _said_by(target_of(config.parent), {})
+
+
+def _said_by_method(config: RunConfig) -> set[str]:
+    targets = {group: target_of(node) for group, node in config.after.items()}
+    return _said_by(target_of(config.parent), {group: target for group, target in targets.items() if target is not None})
+
+
+def _said_by(parent: Any, after: Mapping[str, Any]) -> set[str]:
+    """What a model of these classes can be asked, and what follows from it; of a function that makes one nobody knows before."""
+    from kdgraph.answers import METHODS, Model
+
+    model = Model(parent, after)
+    if not inspect.isclass(parent):
+        return set(METHODS)
+    said = {answer for answer in METHODS if model.gives(answer)}
+    return said | ({"top", "ood_score"} if model.classifies else set())
+
+
 def _check_figures(config: RunConfig) -> None:
-    from kdgraph.metrics import reliability_bins
+    """Every figure exists and has these options."""
+    from kdgraph.figures.of_run import FigureOptions, figures
 
     check_options("figures", config.figures, annotations_of(FigureOptions))
-    bins = {name: kind for name, kind in annotations_of(reliability_bins).items() if name in ("bins", "strategy")}
-    check_options("figures.reliability", config.figures["reliability"], bins)
+    known = figures()
+    for name, options in config.figures["draw"].items():
+        if name not in known:
+            raise unknown_key(f"figures.draw.{name}", [f"figures.draw.{other}" for other in known])
+        kinds = {key: kind for key, kind in annotations_of(known[name]).items() if key not in ("run", "return")}
+        check_options(f"figures.draw.{name}", options or {}, kinds)

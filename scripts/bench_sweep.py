@@ -18,6 +18,7 @@ from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
 
+from kdgraph.answers import Model
 from kdgraph.cli import main as kdg
 from kdgraph.config import RunConfig, compose, plan
 from kdgraph.runner import stages
@@ -64,8 +65,8 @@ def _bare(config: RunConfig, seed: int) -> None:
     """The stages of a run, by hand."""
     splits = stages.split(config.dataset, seed)
     parent = stages.fit(config.parent, splits.train, preprocess=config.preprocess, seed=seed, n_jobs=-1)
-    model = stages.calibrate(config.calibrator, config.gate, parent, splits, seed=seed, n_jobs=-1).model
-    evaluate(parent, model, config.metrics, dataset=config.dataset, ood=config.ood, splits=splits, seed=seed)
+    model = stages.calibrate(config.after, parent, splits, seed=seed, n_jobs=-1)
+    evaluate(Model(parent), model, config.metrics, dataset=config.dataset, ood=config.ood, splits=splits, seed=seed)
 
 
 def _done(record: dict, out: Path, seeds: int) -> None:

@@ -263,7 +263,8 @@ BAD_SPLITS = {
     "a regression": (
         csv(good()),
         [*CSV, "dataset.target=age", "dataset.drop=[label]"],
-        "dataset=my is for regression, and parent=random_forest is a classifier; choose a data set with classes",
+        "dataset=my is for regression, and parent=random_forest is a classifier; "
+        "choose a data set with classes, or a method for regression: method=global_pit",
     ),
     "a text for regression": (
         csv(good()),

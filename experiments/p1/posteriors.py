@@ -35,10 +35,10 @@ def models_of(record: Record, folder: Path) -> tuple[Any, Any, Any]:
     calibrated = store.get_or_make(
         "calibrate",
         keys["calibrate"],
-        lambda: stages.calibrate(config.calibrator, config.gate, parent, splits, **given),
+        lambda: stages.calibrate(config.after, parent, splits, **given),
         shared={"parent": parent},
     ).value
-    return splits, parent, calibrated.model
+    return splits, parent, calibrated
 
 
 def first_class(model: Any) -> np.ndarray:

@@ -141,14 +141,20 @@ class Splits:
         return hashlib.sha256("".join(parts).encode()).hexdigest()[:16]
 
     @property
+    def learning(self) -> Dataset:
+        """The rows that there are to learn from: for training, or for calibration where nothing is trained."""
+        return self.train if len(self.train.y) else self.calibration
+
+    @property
     def has_missing(self) -> bool:
         """Whether a row of any role has a missing value."""
         return self.train.has_missing or self.calibration.has_missing or self.test.has_missing
 
     @property
-    def prior(self) -> np.ndarray:
-        """Float[K]: class shares of the training rows."""
-        return np.bincount(self.train.y, minlength=len(self.train.classes)) / len(self.train.y)
+    def prior(self) -> np.ndarray | None:
+        """Float[K]: class shares of the rows to learn from; None in regression."""
+        y, k = self.learning.y, len(self.train.classes)
+        return np.bincount(y, minlength=k) / len(y) if self.train.task == "classification" else None
 
 
 @dataclass(frozen=True)

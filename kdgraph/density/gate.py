@@ -106,6 +106,11 @@ class DensityGate(PostHocClassifier):
         """Float[n]: log floor - log density. Higher is farther from the training data, and above 0 the prior has more than half the say."""
         return ood_score(self.log_density(X), self.log_floor_)
 
+    def proba_and_ood_score(self, X) -> tuple[np.ndarray, np.ndarray]:
+        """:meth:`predict_proba` and :meth:`ood_score`, as :meth:`proba_and_log_density`."""
+        proba, log_density = self.proba_and_log_density(X)
+        return proba, ood_score(log_density, self.log_floor_)
+
     def proba_and_log_density(self, X) -> tuple[np.ndarray, np.ndarray]:
         """:meth:`predict_proba` and :meth:`log_density`, of which the first needs the second."""
         X = self._checked(X)

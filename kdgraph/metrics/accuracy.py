@@ -6,23 +6,24 @@ import numpy as np
 
 from kdgraph.errors import ParameterError
 from kdgraph.metrics.registry import mean_over_rows
+from kdgraph.metrics.top_label import Top
 
 
 @mean_over_rows("error", better="lower")
-def error(y: np.ndarray, proba: np.ndarray) -> np.ndarray:
+def error(y: np.ndarray, top: Top) -> np.ndarray:
     """Share of rows whose most probable class is not the label (zero-one loss), in [0, 1].
 
     Parameters
     ----------
     y : Int[n], positions in the classes.
-    proba : Float[n, K]. Of equally probable classes the first is the prediction.
+    top : Float[n, K], or a :class:`~kdgraph.metrics.TopLabel`. Of equally probable classes the first is the prediction.
 
     Examples
     --------
     >>> error([0, 1], [[0.9, 0.1], [0.8, 0.2]])
     0.5
     """
-    return (proba.argmax(axis=1) != y).astype(np.float64)
+    return (top.predicted != y).astype(np.float64)
 
 
 @mean_over_rows("NLL", better="lower")

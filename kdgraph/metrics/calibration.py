@@ -9,6 +9,7 @@ import numpy as np
 
 from kdgraph.errors import ParameterError
 from kdgraph.metrics.registry import metric
+from kdgraph.metrics.top_label import Top
 from kdgraph.parameters import Count
 
 Strategy = Literal["uniform", "mass"]
@@ -77,7 +78,7 @@ def reliability_bins(confidence: np.ndarray, correct: np.ndarray, *, bins: Count
 
 
 @metric("ECE", better="lower")
-def ece(y: np.ndarray, proba: np.ndarray, *, bins: Count = 15, strategy: Strategy = "uniform", norm: Norm = "l1") -> float:
+def ece(y: np.ndarray, top: Top, *, bins: Count = 15, strategy: Strategy = "uniform", norm: Norm = "l1") -> float:
     """Measure the expected calibration error (ECE) of top-label confidence, in [0, 1].
 
     Rows are binned by their largest probability; a bin's gap is |share of right predictions - mean confidence|, and the gaps
@@ -87,7 +88,7 @@ def ece(y: np.ndarray, proba: np.ndarray, *, bins: Count = 15, strategy: Strateg
     Parameters
     ----------
     y : Int[n], positions in the classes.
-    proba : Float[n, K].
+    top : Float[n, K], or a :class:`~kdgraph.metrics.TopLabel`.
     bins : number of bins over [0, 1], not over [1/K, 1]: with two classes about half of them are empty.
     strategy : "uniform" (Guo et al.: equal widths, ``(lower, upper]``) or "mass" (equal shares of rows, ties together).
     norm : "l1" the mean gap; "l2" the root of the mean squared gap; "max" the largest gap, which is :func:`mce`.
@@ -102,7 +103,7 @@ def ece(y: np.ndarray, proba: np.ndarray, *, bins: Count = 15, strategy: Strateg
     >>> round(ece([0, 1], [[0.9, 0.1], [0.9, 0.1]]), 6)  # says 0.9, is right half of the time
     0.4
     """
-    found = _top_label_bins(y, proba, bins, strategy)
+    found = _top_label_bins(y, top, bins, strategy)
     if norm == "l1":
         return float(found.share @ found.gap)
     if norm == "l2":
@@ -113,7 +114,7 @@ def ece(y: np.ndarray, proba: np.ndarray, *, bins: Count = 15, strategy: Strateg
 
 
 @metric("ECE by edges", better="lower")
-def ece_by_edges(y: np.ndarray, proba: np.ndarray, *, edges: Count = 15) -> float:
+def ece_by_edges(y: np.ndarray, top: Top, *, edges: Count = 15) -> float:
     """Measure :func:`ece` in ``edges - 1`` equal bins, for comparison with numbers that were published as having ``edges`` of them.
 
     The published implementation of Dey et al. puts ``edges`` equally spaced edges into [0, 1] and calls their number the bins. What it
@@ -122,7 +123,7 @@ def ece_by_edges(y: np.ndarray, proba: np.ndarray, *, edges: Count = 15) -> floa
     Parameters
     ----------
     y : Int[n], positions in the classes.
-    proba : Float[n, K].
+    top : Float[n, K], or a :class:`~kdgraph.metrics.TopLabel`.
     edges : from 2. Their numbers on tables have 10, those of networks 15.
 
     References
@@ -136,11 +137,11 @@ def ece_by_edges(y: np.ndarray, proba: np.ndarray, *, edges: Count = 15) -> floa
     """
     if edges < 2:
         raise ParameterError(f"edges must be at least 2, got {edges!r}")
-    return ece(y, proba, bins=edges - 1)
+    return ece(y, top, bins=edges - 1)
 
 
 @metric("MCE", better="lower")
-def mce(y: np.ndarray, proba: np.ndarray, *, bins: Count = 15, strategy: Strategy = "uniform") -> float:
+def mce(y: np.ndarray, top: Top, *, bins: Count = 15, strategy: Strategy = "uniform") -> float:
     """Measure the maximum calibration error (MCE) of top-label confidence: the largest gap of any populated bin, in [0, 1].
 
     One row alone in a bin gives a gap of its own size, so with "uniform" bins this measures small bins as much as models.
@@ -148,7 +149,7 @@ def mce(y: np.ndarray, proba: np.ndarray, *, bins: Count = 15, strategy: Strateg
     Parameters
     ----------
     y : Int[n], positions in the classes.
-    proba : Float[n, K].
+    top : Float[n, K], or a :class:`~kdgraph.metrics.TopLabel`.
     bins, strategy : as for :func:`ece`.
 
     References
@@ -160,11 +161,11 @@ def mce(y: np.ndarray, proba: np.ndarray, *, bins: Count = 15, strategy: Strateg
     >>> round(mce([0, 1, 0], [[0.9, 0.1], [0.9, 0.1], [0.7, 0.3]]), 6)
     0.4
     """
-    return float(_top_label_bins(y, proba, bins, strategy).gap.max())
+    return float(_top_label_bins(y, top, bins, strategy).gap.max())
 
 
-def _top_label_bins(y: np.ndarray, proba: np.ndarray, bins: int, strategy: Strategy) -> ReliabilityBins:
-    return reliability_bins(proba.max(axis=1), proba.argmax(axis=1) == y, bins=bins, strategy=strategy)
+def _top_label_bins(y: np.ndarray, top: Top, bins: int, strategy: Strategy) -> ReliabilityBins:
+    return reliability_bins(top.confidence, top.correct(y), bins=bins, strategy=strategy)
 
 
 def _edges(confidence: np.ndarray, bins: int, strategy: Strategy) -> np.ndarray:

@@ -2,43 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-INPUTS = {
-    "y": ("the labels", "ask only for metrics of the predictions alone there (mmc, oce)"),
-    "proba": ("predicted probabilities", "use a method that predicts them"),
-    "prior": ("the class shares of the training rows", "pass them as prior"),
-    "truth": ("the true posterior", "use metrics=default, or a simulation"),
-}
-"""Parameter name → what it is in words, and what to do where it is missing. Every other parameter of a metric is an option."""
+from kdgraph.metrics.top_label import TopLabel
 
 SUM_TOLERANCE = 1e-6
 """How far a row of probabilities may be from summing to 1: float32 softmax over many classes stays within it."""
 
 
+@dataclass(frozen=True)
+class Input:
+    """One thing that a metric may need.
+
+    Attributes
+    ----------
+    words : what it is.
+    remedy : what to do where it is missing.
+    read : converts a value and checks what can be checked of it alone.
+    by_row : whether there is one for each row.
+    """
+
+    words: str
+    remedy: str
+    read: Callable[[Any], Any]
+    by_row: bool = True
+
+
 def checked(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert and check every input array of the arguments; options pass as they are.
+    """Convert and check every input among the arguments; options pass as they are.
 
     Raises
     ------
     ValueError
         One line that names the array, what it has and the rule.
     """
-    result = dict(arguments)
-    if "proba" in result:
-        result["proba"] = probabilities("proba", result["proba"])
-    if "y" in result:
-        result["y"] = labels(result["y"], *result["proba"].shape)
-    if "prior" in result:
-        result["prior"] = probabilities("prior", np.atleast_2d(result["prior"]))[0]
-        _same_shape("prior", result["prior"].shape, result["proba"].shape[1:])
-    if "truth" in result:
-        result["truth"] = probabilities("truth", result["truth"])
-        _same_shape("truth", result["truth"].shape, result["proba"].shape)
+    result = {name: INPUTS[name].read(value) if name in INPUTS else value for name, value in arguments.items()}
+    said = next((name for name in _SAID if name in result), None)
+    if said is not None:
+        _fit_together(result, said)
     return result
+
+
+def n_rows(arguments: Mapping[str, Any]) -> int:
+    """How many rows a metric's arguments have."""
+    return next(len(value) for name, value in arguments.items() if name in INPUTS and INPUTS[name].by_row)
 
 
 def probabilities(name: str, value: Any) -> np.ndarray:
@@ -53,19 +64,93 @@ def probabilities(name: str, value: Any) -> np.ndarray:
     return array
 
 
-def labels(value: Any, n: int, n_classes: int) -> np.ndarray:
-    """``value`` as Int[n], positions in the classes."""
-    array = np.asarray(value)
-    _same_shape("y", array.shape, (n,))
+def _labels(array: np.ndarray, n_classes: int | None) -> np.ndarray:
+    """Int[n], positions in the classes."""
     if array.dtype.kind not in "iu":
         raise ValueError(f"y must be positions in the classes (integers), got {array.dtype}; encode the labels first")
-    _raise_at((array < 0) | (array >= n_classes), array, "y", f"must lie in 0 to {n_classes - 1}")
+    last = np.inf if n_classes is None else n_classes - 1
+    _raise_at((array < 0) | (array > last), array, "y", f"must lie in 0 to {last:g}")
     return array.astype(np.intp)
 
 
-def _same_shape(name: str, shape: tuple[int, ...], wanted: tuple[int, ...]) -> None:
+def _top_label(value: Any) -> TopLabel:
+    if not isinstance(value, TopLabel):
+        return TopLabel.of(probabilities("proba", value))
+    confidence = _numbers("confidence")(value.confidence)
+    _raise_at((confidence < -SUM_TOLERANCE) | (confidence > 1 + SUM_TOLERANCE), confidence, "confidence", "must lie in [0, 1]")
+    _same_shape("predicted", np.shape(value.predicted), confidence.shape, "confidence")
+    return value
+
+
+def _numbers(name: str, *, finite: bool = True) -> Callable[[Any], np.ndarray]:
+    """A function that gives Float[n]; without ``finite`` an infinity may be among them."""
+
+    def read(value: Any) -> np.ndarray:
+        array = np.asarray(value, dtype=np.float64)
+        if array.ndim != 1 or array.size == 0:
+            raise ValueError(f"{name} must be one number a row, and at least one, got shape {array.shape}")
+        _raise_at(~np.isfinite(array) if finite else np.isnan(array), array, name, "must be finite" if finite else "must not be NaN")
+        return array
+
+    return read
+
+
+def _truth(value: Any) -> Any:
+    return value if hasattr(value, "cdf") else probabilities("truth", value)
+
+
+def _rows(value: Any) -> np.ndarray:
+    array = np.asarray(value)
+    if array.ndim < 2:
+        raise ValueError(f"X must have a row of features for each prediction, got shape {array.shape}")
+    return array
+
+
+INPUTS: dict[str, Input] = {
+    "y": Input("the labels", "ask only for metrics of the predictions alone there (mmc, oce)", np.asarray),
+    "proba": Input("predicted probabilities", "use a method that predicts them", lambda value: probabilities("proba", value)),
+    "top": Input("predicted classes with their confidence", "use a method that classifies", _top_label),
+    "prior": Input(
+        "the class shares of the training rows",
+        "pass them as prior",
+        lambda value: probabilities("prior", np.atleast_2d(value))[0],
+        by_row=False,
+    ),
+    "truth": Input("the true posterior", "use metrics=default, or a simulation", _truth),
+    "X": Input("the rows' features", "pass them as X", _rows),
+    "groups": Input("groups of rows", "name the column that has them (dataset.groups)", np.asarray),
+    "ood_score": Input("out-of-distribution scores", "use a method that gives them", _numbers("ood_score", finite=False)),
+    "id_score": Input(
+        "out-of-distribution scores of the test rows", "ask for it in metrics.ood", _numbers("id_score", finite=False), by_row=False
+    ),
+    "distribution": Input("predictive distributions", "use a method for regression", lambda value: value),
+}
+"""By parameter name; every other parameter of a metric is an option."""
+
+_SAID = ("proba", "top", "distribution", "ood_score")
+"""Inputs that a model says of the rows, which all others must fit."""
+
+
+def _fit_together(found: dict[str, Any], said: str) -> None:
+    """One row of everything for each row that the model says something of, and as many classes."""
+    base = "proba" if said == "top" else said
+    n = len(found[said])
+    k = found[said].shape[1] if said == "proba" else getattr(found[said], "n_classes", None)
+    if "y" in found:
+        _same_shape("y", found["y"].shape, (n,), base)
+        if said in ("proba", "top"):
+            found["y"] = _labels(found["y"], k)
+    if "prior" in found and k is not None:
+        _same_shape("prior", found["prior"].shape, (k,), base)
+    for name in ("truth", "X", "groups"):
+        if name in found:
+            shape = getattr(found[name], "shape", (len(found[name]),))
+            _same_shape(name, shape, (n, k) if name == "truth" and k is not None else (n, *shape[1:]), base)
+
+
+def _same_shape(name: str, shape: tuple[int, ...], wanted: tuple[int, ...], base: str) -> None:
     if shape != wanted:
-        raise ValueError(f"{name} must have shape {wanted} to fit proba, got {shape}")
+        raise ValueError(f"{name} must have shape {wanted} to fit {base}, got {shape}")
 
 
 def _raise_at(bad: np.ndarray, values: np.ndarray, name: str, rule: str) -> None:

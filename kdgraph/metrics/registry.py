@@ -1,10 +1,10 @@
-"""What makes a function a metric: its name in the registry, its label, which direction is better, and its values by row."""
+"""What makes a function a metric: its name in the registry, its label, which direction is better, its values by row, or its table."""
 
 from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, ParamSpec, Protocol, cast
 
 import numpy as np
@@ -16,21 +16,23 @@ Better = Literal["lower", "higher", "neither"]
 
 
 class Metric(Protocol[P]):
-    """A function from arrays to one number, with what a table has to know about it.
+    """A function from arrays to one number, or to a table, with what who shows it has to know.
 
     Attributes
     ----------
     label : what people read ("NLL"); the function's name is what they type (``nll``).
     better : which direction is better; "neither" where the number only describes.
     by_row : the same arguments → Float[m], whose mean is the metric; None where the metric is not a mean over rows.
+    is_table : whether it gives columns of equal lengths by name (a curve, a histogram, a map), and no number.
     """
 
     __name__: str
     label: str
     better: Better
     by_row: Callable[P, np.ndarray] | None
+    is_table: bool
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> float:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any:
         """Evaluate the metric."""
         ...
 
@@ -44,6 +46,15 @@ def metric(label: str, *, better: Better) -> Callable[[Callable[P, float]], Metr
 
     def decorate(function: Callable[P, float]) -> Metric[P]:
         return _register(_with_checked_inputs(function), None, label, better)
+
+    return decorate
+
+
+def table(label: str) -> Callable[[Callable[P, Mapping[str, np.ndarray]]], Metric[P]]:
+    """Register a function that returns columns of equal lengths by name; its arrays are checked before it sees them."""
+
+    def decorate(function: Callable[P, Mapping[str, np.ndarray]]) -> Metric[P]:
+        return _register(_with_checked_inputs(function), None, label, "neither", is_table=True)
 
     return decorate
 
@@ -79,8 +90,10 @@ def _with_checked_inputs(function: Callable[P, Any]) -> Callable[P, Any]:
     return call
 
 
-def _register(function: Callable[P, float], by_row: Callable[P, np.ndarray] | None, label: str, better: Better) -> Metric[P]:
+def _register(
+    function: Callable[P, Any], by_row: Callable[P, np.ndarray] | None, label: str, better: Better, *, is_table: bool = False
+) -> Metric[P]:
     result = cast(Metric[P], function)
-    result.label, result.better, result.by_row = label, better, by_row
+    result.label, result.better, result.by_row, result.is_table = label, better, by_row, is_table
     METRICS[result.__name__] = result
     return result

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from kdgraph.errors import ConfigError
-from kdgraph.metrics.inputs import INPUTS
+from kdgraph.metrics.inputs import INPUTS, n_rows
 from kdgraph.metrics.registry import METRICS
 
 
@@ -39,7 +39,8 @@ def score(name: str, inputs: Mapping[str, Any], options: Mapping[str, Any] | Non
     Parameters
     ----------
     name : a key of :data:`METRICS`.
-    inputs : what there is, by parameter name (``y``, ``proba``, ``prior``, ``truth``); more than the metric needs is fine, None is absent.
+    inputs : what there is, by parameter name (:data:`~kdgraph.metrics.inputs.INPUTS`); more than the metric needs is fine, None is absent.
+        Where there is ``proba`` and no ``top``, this is the largest probability.
     options : the metric's own options, e.g. ``{"bins": 10}``.
     source : what the error message calls the data.
 
@@ -55,20 +56,37 @@ def score(name: str, inputs: Mapping[str, Any], options: Mapping[str, Any] | Non
     >>> score("error", {"y": [0, 1], "proba": [[0.9, 0.1], [0.8, 0.2]]})
     Score(value=0.5, stderr=0.5, n=2)
     """
-    available = {key: value for key, value in inputs.items() if value is not None}
-    check_metric(name, available, options or {}, source=source)
-    metric = METRICS[name]
-    arguments = {key: available[key] for key in needs(name)} | dict(options or {})
+    metric, arguments = _prepared(name, inputs, options, source)
+    if metric.is_table:
+        raise ConfigError(f"{name} is a table, not a number; use tabulate")
     if metric.by_row is None:
-        return Score(_defined(metric(**arguments)), None, len(available["proba"]))
+        return Score(_defined(metric(**arguments)), None, n_rows(arguments))
     values = metric.by_row(**arguments)
     n = len(values)
     stderr = float(np.std(values, ddof=1) / math.sqrt(n)) if n > 1 else None
     return Score(float(values.mean()) if n else None, stderr, n)
 
 
+def tabulate(
+    name: str, inputs: Mapping[str, Any], options: Mapping[str, Any] | None = None, *, source: str = "this data set"
+) -> list[dict[str, Any]]:
+    """Evaluate the table called ``name``: its rows, each a value by column. Parameters and errors are those of :func:`score`."""
+    table, arguments = _prepared(name, inputs, options, source)
+    columns = {column: np.asarray(values).tolist() for column, values in table(**arguments).items()}
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def _prepared(name: str, inputs: Mapping[str, Any], options: Mapping[str, Any] | None, source: str) -> tuple[Any, dict[str, Any]]:
+    """The metric and its arguments."""
+    available = {key: value for key, value in inputs.items() if value is not None}
+    if "proba" in available:
+        available.setdefault("top", available["proba"])
+    check_metric(name, available, options or {}, source=source)
+    return METRICS[name], {key: available[key] for key in needs(name)} | dict(options or {})
+
+
 def needs(name: str) -> frozenset[str]:
-    """Name the inputs that the metric must be given: some of ``y``, ``proba``, ``prior``, ``truth``."""
+    """Name the inputs that the metric must be given: names of :data:`~kdgraph.metrics.inputs.INPUTS`."""
     return frozenset(p for p in inspect.signature(_find(name)).parameters if p in INPUTS)
 
 
@@ -87,9 +105,11 @@ def check_metric(name: str, available: Iterable[str], options: Mapping[str, Any]
     for option in options or {}:
         if option not in known:
             raise ConfigError(f"{name} has no option {_unknown(option, known)}")
-    for missing in sorted(needs(name) - set(available)):
-        words, way_out = INPUTS[missing]
-        raise ConfigError(f"{name} needs {words}, which {source} does not have; {way_out}")
+    given = set(available)
+    given |= {"top"} if "proba" in given else set()
+    for missing in sorted(needs(name) - given):
+        needed = INPUTS[missing]
+        raise ConfigError(f"{name} needs {needed.words}, which {source} does not have; {needed.remedy}")
 
 
 def _find(name: str) -> Any:

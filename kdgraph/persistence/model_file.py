@@ -57,8 +57,8 @@ def load(file: str | os.PathLike[str], trusted: Sequence[str] = ()) -> Any:
 
     Parameters
     ----------
-    file : ``model/calibrated.kdg`` of a run refers to ``parent.kdg``, which is read from the same folder; what it holds has calibrator and
-        gate, and ``model``, the one of them that has the last word.
+    file : ``model/calibrated.kdg`` of a run refers to ``parent.kdg``, which is read from the same folder; it holds the two together,
+        a :class:`~kdgraph.answers.model.Model`.
     trusted : classes (``"package.module.Class"``) or packages that may be made beside those of kdgraph, scikit-learn, numpy and the layers
         of torch. Name only what you know: a class may do anything when it is given a state.
 

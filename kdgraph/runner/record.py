@@ -1,13 +1,15 @@
 """``result.json``: the record of a run, the interface of everything that comes after it.
 
 Keys: ``schema``, ``run_id``, ``dataset`` {name, fingerprint, n_train, n_calibration, n_test, n_features, n_categorical, missing_share (of
-the training values), shape (of a row), classes, prior, source (where the rows come from)}, ``parent``, ``calibrator``, ``gate``, ``method``
-(names), ``seed``, ``config`` (the science part, resolved), ``metrics`` (list of {metric, value, of: "parent" | "calibrated", on: "test" |
-"grid" | "ood", ood, params, n, stderr}, and in_distribution: true where a family of out-of-distribution sets meets the training data),
+the training values), shape (of a row), classes, prior (null in regression), source (where the rows come from)}, ``parent``, ``calibrator``,
+``gate``, ``detector``, ``recalibrator``, ``method`` (names), ``protocol`` ("held_out", or "paper" where something may have been fitted on
+test rows), ``seed``, ``config`` (the science part, resolved), ``metrics`` (list of {metric, value, of: "parent" | "calibrated", on: "test"
+| "grid" | "ood", ood, params, n, stderr}, and in_distribution: true where a family of out-of-distribution sets meets the training data),
 ``ood_sets`` (list of {name, n, source: where the rows come from and what was done to them}, of those that come from elsewhere), ``learnt``
-(by calibrator and gate), ``files`` {predictions, figures, model: empty where none is kept}, ``store`` (entry of each stage there),
-``seconds`` and ``peak_memory_mb`` by stage (of when the stage was done), ``warnings`` (list of {stage, message}, likewise), ``from_store``
-(stages that this run found done), ``versions``, ``git`` {commit, dirty} or null, ``host``. NaN and infinity are null.
+(by part after the parent), ``files`` {predictions, tables (name → file), figures, model: empty where none is kept}, ``store`` (entry of
+each stage there), ``seconds`` and ``peak_memory_mb`` by stage (of when the stage was done), ``warnings`` (list of {stage, message},
+likewise), ``from_store`` (stages that this run found done), ``versions``, ``git`` {commit, dirty} or null, ``host``. NaN and infinity are
+null.
 """
 
 from __future__ import annotations
@@ -47,9 +49,9 @@ def make_record(
             "run_id": config.run_id,
             "dataset": _dataset(config, splits),
             "parent": config.parent["name"],
-            "calibrator": config.calibrator["name"],
-            "gate": config.gate["name"],
+            **{group: node["name"] for group, node in config.after.items()},
             "method": config.method,
+            "protocol": config.protocol,
             "seed": config.seed,
             "config": config.science(),
             "metrics": stages["evaluate"].value.metrics,
@@ -80,7 +82,7 @@ def _dataset(config: RunConfig, splits: Splits) -> dict[str, Any]:
         "missing_share": float(np.isnan(splits.train.X).mean()) if splits.train.has_missing else 0.0,
         "shape": splits.train.X.shape[1:],
         "classes": splits.train.classes.tolist(),
-        "prior": splits.prior.tolist(),
+        "prior": None if splits.prior is None else splits.prior.tolist(),
         "source": splits.train.facts,
     }
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from kdgraph.run_config import FigureOptions, RunConfig, file_digests
+from kdgraph.run_config import RunConfig, file_digests
 from kdgraph.runner.files import write_atomically
 from kdgraph.runner.gc import STAGES
 from kdgraph.runner.model_dir import keep, trusted_packages
@@ -50,8 +51,9 @@ def attempt(config: RunConfig, watch: Watch) -> Exception | None:
 
 def _do(config: RunConfig, folder: Path, watch: Watch) -> dict[str, Any]:
     """The four stages, the figures, the record."""
+    from kdgraph.answers import Model, frame_of
+    from kdgraph.figures.of_run import Drawing, FigureOptions
     from kdgraph.runner import stages  # here, because a run that is done needs no scikit-learn
-    from kdgraph.runner.draw import Drawing
     from kdgraph.runner.evaluate import Evaluation, evaluate
     from kdgraph.runner.prediction.schema import schema_of
     from kdgraph.runner.record import make_record
@@ -80,10 +82,10 @@ def _do(config: RunConfig, folder: Path, watch: Watch) -> dict[str, Any]:
     calibrated = store.get_or_make(
         "calibrate",
         keys["calibrate"],
-        lambda: stages.calibrate(config.calibrator, config.gate, parent, splits, seed=seed, n_jobs=n_jobs),
+        lambda: stages.calibrate(config.after, parent, splits, protocol=config.protocol, seed=seed, n_jobs=n_jobs),
         shared={"parent": parent},
     )
-    model = calibrated.value.model
+    models = Model(parent), calibrated.value
 
     watch.stage("evaluate")
     sets = {"dataset": config.dataset, "ood": config.ood, "splits": splits, "seed": seed}
@@ -91,21 +93,23 @@ def _do(config: RunConfig, folder: Path, watch: Watch) -> dict[str, Any]:
     def evaluation() -> Evaluation:
         """What the parent says is kept apart, for other methods on it."""
         known = store.find("parent_says", keys["parent_says"])
-        found = evaluate(parent, model, config.metrics, **sets, parent_says=known)
+        found = evaluate(*models, config.metrics, **sets, parent_says=known)
         if known is None:
             store.keep("parent_says", keys["parent_says"], [each.parent for each in found.predictions])
         return found
 
     evaluated = store.get_or_make("evaluate", keys["evaluate"], evaluation)
-    _write_parquet(evaluated.value.frame(splits.test.classes), folder / "predictions.parquet")
+    _write_parquet(frame_of(evaluated.value.predictions, splits.test.classes), folder / "predictions.parquet")
+    tables = _write_tables(evaluated.value.tables, folder / "tables")
 
     watch.stage("figures")
-    options, names = FigureOptions(**config.figures), figure_names(config)
-    drawn = make(lambda: Drawing(options, splits, evaluated.value, parent, model, names).save(folder / "figures"))
+    drawing = Drawing(splits, evaluated.value, models, figure_names(config))
+    drawn = make(lambda: drawing.save(FigureOptions(**config.figures), folder / "figures"))
 
-    saved = keep(folder, fitted, calibrated, schema_of(config, splits, model).as_json()) if config.save else []
+    saved = keep(folder, fitted, calibrated, schema_of(config, splits, models[1]).as_json()) if config.save else []
     done = {"split": divided, "fit": fitted, "calibrate": calibrated, "evaluate": evaluated, "figures": drawn}
-    files = {"predictions": "predictions.parquet", "figures": [f"figures/{name}" for name in drawn.value], "model": saved}
+    figures = [f"figures/{name}" for name in drawn.value]
+    files = {"predictions": "predictions.parquet", "tables": tables, "figures": figures, "model": saved}
     return make_record(config, splits, done, calibrated.value.learnt(), files, entries)
 
 
@@ -114,15 +118,18 @@ def stage_keys(config: RunConfig, splits: Any) -> dict[str, str]:
 
     The split is made each time: that costs little, and its fingerprint is how changed data are noticed. More test rows fit nothing again.
     """
+    from kdgraph.runner.evaluate import asked_for
+
     train, rest = splits.train.fingerprint, splits.calibration.fingerprint
+    seen = splits.fingerprint if config.protocol == "paper" else train + rest
     parent = {"parent": config.parent, "preprocess": config.preprocess, "has_missing": splits.has_missing}
-    after = parent | {"calibrator": config.calibrator, "gate": config.gate}
+    after = parent | config.after | {"protocol": config.protocol}
     sets = {"dataset": config.dataset, "ood": config.ood, "files": file_digests(config.science())}
-    of_parent = parent | sets | {"grid": bool(config.metrics.get("grid"))}
+    of_parent = parent | sets | {"grid": bool(config.metrics.get("grid")), "asked_for": asked_for(config.metrics)}
     all_of_it = after | sets | {"metrics": config.metrics}
     return {
         "fit": stage_key("fit", train, parent, config.seed),
-        "calibrate": stage_key("calibrate", train + rest, after, config.seed),
+        "calibrate": stage_key("calibrate", seen, after, config.seed),
         "parent_says": stage_key("parent_says", splits.fingerprint, of_parent, config.seed),
         "evaluate": stage_key("evaluate", splits.fingerprint, all_of_it, config.seed),
     }
@@ -130,9 +137,19 @@ def stage_keys(config: RunConfig, splits: Any) -> dict[str, str]:
 
 def figure_names(config: RunConfig) -> tuple[str, str]:
     """What parent and calibrated model are called in figures; two different names."""
-    parent, calibrator, gate = (str(node["name"]) for node in (config.parent, config.calibrator, config.gate))
-    calibrated = calibrator if gate == "none" else f"{calibrator} + {gate}"
+    parent = str(config.parent["name"])
+    calibrated = " + ".join(name for node in config.after.values() if (name := str(node["name"])) != "none") or "none"
     return parent, calibrated if calibrated != parent else f"{calibrated} (calibrated)"
+
+
+def _write_tables(tables: Mapping[str, list[dict[str, Any]]], folder: Path) -> dict[str, str]:
+    """One CSV file for each table; gives their names in the run's directory."""
+    import pandas as pd
+
+    for name, rows in tables.items():
+        folder.mkdir(exist_ok=True)
+        write_atomically(folder / f"{name}.csv", pd.DataFrame(rows).to_csv(index=False).encode())
+    return {name: f"{folder.name}/{name}.csv" for name in tables}
 
 
 def _write_parquet(frame: Any, path: Path) -> None:

@@ -5,38 +5,21 @@ trains for long may keep its state in one.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 
+from kdgraph.answers import Model
 from kdgraph.components import Node, build
 from kdgraph.data.dataset import Dataset, Splits
 from kdgraph.data.splits import make_splits, split_options
 from kdgraph.errors import ConfigError
+from kdgraph.run_config import AFTER, Protocol
 
 DEFAULT_PREPROCESS = {"_target_": "kdgraph.parents.Preprocess"}
-
-
-@dataclass(frozen=True)
-class Calibrated:
-    """What is fitted after the parent: the calibrator, and the gate around it or None."""
-
-    calibrator: Any
-    gate: Any
-
-    @property
-    def model(self) -> Any:
-        """The one that has the last word."""
-        return self.calibrator if self.gate is None else self.gate
-
-    def learnt(self) -> dict[str, dict[str, Any]]:
-        """What calibrator and gate say they have learnt, for the record."""
-        parts = {"calibrator": self.calibrator, "gate": self.gate}
-        return {name: part.describe() for name, part in parts.items() if hasattr(part, "describe")}
 
 
 def stage_rng(seed: int, stage: str) -> np.random.Generator:
@@ -81,12 +64,12 @@ def fit(
 
 def _check_parent(parent: Node, estimator: Any, train: Dataset) -> None:
     """A parent that cannot learn from such rows is bad input, not a failed run."""
-    if not hasattr(estimator, "predict_proba"):
+    if train.task == "classification" and not hasattr(estimator, "predict_proba"):
         raise ConfigError(f"parent {parent['name']} ({parent['_target_']}) predicts no probabilities; choose one with predict_proba")
-    if train.task == "regression":
-        raise ConfigError(
-            f"dataset={train.name} is for regression, and parent={parent['name']} is a classifier; choose a data set with classes"
-        )
+    if train.task == "regression" and not hasattr(estimator, "predict_dist"):
+        what = "is a classifier" if hasattr(estimator, "predict_proba") else "predicts no distributions (it has no predict_dist)"
+        remedy = "choose a data set with classes, or a method for regression: method=global_pit"
+        raise ConfigError(f"dataset={train.name} is for regression, and parent={parent['name']} {what}; {remedy}")
     if train.are_images and not takes(estimator, "three_d_array"):
         flat = ", or vectors of pixels: dataset.flat=true" if "flat" in train.facts else ""
         raise ConfigError(f"dataset={train.name} has images, and parent={parent['name']} takes vectors; choose a network: parent=cnn{flat}")
@@ -102,18 +85,33 @@ def takes(estimator: Any, kind: Literal["two_d_array", "three_d_array"]) -> bool
     return tags.no_validation or getattr(tags.input_tags, kind)
 
 
-def calibrate(calibrator: Node, gate: Node, parent: Any, splits: Splits, *, seed: int, n_jobs: int) -> Calibrated:
-    """The calibrator around the fitted parent, and the gate around the calibrator, each seeing training and calibration rows."""
+def calibrate(nodes: Mapping[str, Node], parent: Any, splits: Splits, *, protocol: Protocol = "held_out", seed: int, n_jobs: int) -> Model:
+    """The fitted parent with what is fitted after it, each part seeing training and calibration rows.
+
+    Parameters
+    ----------
+    nodes : group → node, of some of :data:`~kdgraph.run_config.AFTER`. All stand on the parent, but the gate around the calibrator.
+    protocol : "paper" shows test rows to those parts whose ``paper_protocol`` says that their paper does.
+    """
     rng = stage_rng(seed, "calibrate")
-    fitted = _fit_after(calibrator, parent, splits, _an_int(rng), n_jobs)
-    return Calibrated(fitted, _fit_after(gate, fitted, splits, _an_int(rng), n_jobs))
+    after: dict[str, Any] = {}
+    for group in AFTER:
+        random_state = _an_int(rng)
+        ground = after.get("calibrator", parent) if group == "gate" else parent
+        injected = {"estimator": FrozenEstimator(ground), "random_state": random_state, "n_jobs": n_jobs}
+        if group in nodes and (estimator := build(nodes[group], **injected)) is not None:
+            after[group] = _fitted_after(estimator, splits, protocol)
+    return Model(parent, after)
 
 
-def _fit_after(node: Node, fitted: Any, splits: Splits, random_state: int, n_jobs: int) -> Any:
-    estimator = build(node, estimator=FrozenEstimator(fitted), random_state=random_state, n_jobs=n_jobs)
-    if estimator is None:
-        return None
-    return estimator.fit(splits.train.X, splits.train.y, X_calibration=splits.calibration.X, y_calibration=splits.calibration.y)
+def _fitted_after(estimator: Any, splits: Splits, protocol: Protocol) -> Any:
+    way = getattr(estimator, "paper_protocol", None) if protocol == "paper" else None
+    train, held, more = splits.learning, splits.calibration, {}
+    if way == "in_sample":
+        held = splits.test
+    elif way == "transductive":
+        more["X_test"] = splits.test.X
+    return estimator.fit(train.X, train.y, X_calibration=held.X, y_calibration=held.y, **more)
 
 
 def _an_int(rng: np.random.Generator) -> int:

@@ -94,6 +94,10 @@ def _bar() -> Iterator[Callable[[int, float], None]]:
 
 def _summary(saved: Saved, done: Done, output: Path) -> str:
     line = f"{output}   {done.rows:,} rows"
-    if saved.schema.ood_score == "density":
-        return f"{line}, {done.above:,} of them ({done.above / done.rows:.1%}) below the density floor"
-    return f"{line}; the model has no density, so ood_score is minus the confidence"
+    above = f"{line}, {done.above:,} of them ({done.above / done.rows:.1%})"
+    return {
+        "density": f"{above} below the density floor",
+        "detector": f"{above} out of distribution by the detector's threshold",
+        "confidence": f"{line}; the model has no density, so ood_score is minus the confidence",
+        "none": line,
+    }[saved.schema.ood_score]

@@ -78,10 +78,11 @@ def test_it_predicts_the_same_to_the_bit(parent_name, calibrator_name):
     node = node_of("calibrator", calibrator_name)
     node = {**node, "folds": 2} if "folds" in node else node
     for gate_name in GATES:
-        made = calibrate(node, node_of("gate", gate_name), fitted, splits, seed=0, n_jobs=1)
+        made = calibrate({"calibrator": node, "gate": node_of("gate", gate_name)}, fitted, splits, seed=0, n_jobs=1)
         again = read(to_bytes(made, {"parent": fitted}), "it", {"parent": fitted}).value
-        np.testing.assert_array_equal(again.model.predict_proba(splits.test.X), made.model.predict_proba(splits.test.X))
-        assert again.calibrator.estimator.estimator is fitted and again.learnt() == made.learnt()
+        np.testing.assert_array_equal(again.predict_proba(splits.test.X), made.predict_proba(splits.test.X))
+        assert again.parent is fitted and again.learnt() == made.learnt()
+        assert all(part.estimator.estimator in (fitted, again.after.get("calibrator")) for part in again.after.values())
 
 
 @pytest.mark.parametrize("name", PARENTS)
@@ -100,7 +101,7 @@ import numpy as np
 from kdgraph.persistence import load
 for path in sorted(Path(sys.argv[1]).glob("calibrated_*.kdg")):
     rows = np.load(path.with_suffix(".npz"))
-    same = np.array_equal(load(path).model.predict_proba(rows["X"]), rows["proba"])
+    same = np.array_equal(load(path).predict_proba(rows["X"]), rows["proba"])
     print(path.stem.removeprefix("calibrated_"), same, "torch" in sys.modules)
 """
 
@@ -109,10 +110,12 @@ def test_a_fresh_process_predicts_the_same_to_the_bit(tmp_path):
     """The parent is found beside the file; a forest needs no torch."""
     for name, calibrator_name in (("mlp", "kdn"), ("lenet", "kdn"), ("random_forest", "kdf")):
         fitted, splits = parent(name)
-        made = calibrate(node_of("calibrator", calibrator_name), node_of("gate", "density"), fitted, splits, seed=0, n_jobs=1)
+        made = calibrate(
+            {"calibrator": node_of("calibrator", calibrator_name), "gate": node_of("gate", "density")}, fitted, splits, seed=0, n_jobs=1
+        )
         save(fitted, tmp_path / f"{name}.kdg")
         (tmp_path / f"calibrated_{calibrator_name}_{name}.kdg").write_bytes(to_bytes(made, {name: fitted}))
-        proba = made.model.predict_proba(splits.test.X)
+        proba = made.predict_proba(splits.test.X)
         np.savez(tmp_path / f"calibrated_{calibrator_name}_{name}.npz", X=splits.test.X, proba=proba)
     done = subprocess.run([sys.executable, "-c", FRESH, str(tmp_path)], capture_output=True, text=True, cwd=Path(__file__).parents[2])
     assert done.stdout.splitlines() == ["kdf_random_forest True False", "kdn_lenet True True", "kdn_mlp True True"], done.stderr

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from kdgraph.answers import Model, Predictions
 from kdgraph.config import compose
 from kdgraph.data.dataset import OodSet
 from kdgraph.runner import evaluate as module
-from kdgraph.runner.evaluate import Predictions, evaluate
+from kdgraph.runner.evaluate import evaluate
 from kdgraph.runner.stages import calibrate, fit, split
 
 from .conftest import TINY
@@ -19,7 +20,7 @@ def tiny():
     config = compose([*TINY, "metrics=paper_grid", "parent.min_samples_leaf=5", "ood.n=20"])
     splits = split(config.dataset, 0)
     parent = fit(config.parent, splits.train, seed=0, n_jobs=1)
-    return config, splits, parent, calibrate(config.calibrator, config.gate, parent, splits, seed=0, n_jobs=1).model
+    return config, splits, parent, calibrate(config.after, parent, splits, seed=0, n_jobs=1)
 
 
 class Counted:
@@ -40,27 +41,27 @@ def test_numbers_do_not_depend_on_the_groups(tiny, monkeypatch):
     for bound in (module.BYTES_AT_A_TIME, 16 * 60, 1):
         monkeypatch.setattr(module, "BYTES_AT_A_TIME", bound)
         counted = Counted(parent)
-        found.append(evaluate(counted, model, config.metrics, dataset=config.dataset, ood=config.ood, splits=splits, seed=0))
+        found.append(evaluate(Model(counted), model, config.metrics, dataset=config.dataset, ood=config.ood, splits=splits, seed=0))
         calls.append(counted.calls)
     assert calls == [[40 + 40_000 + 20 + 20], [40, 40_000, 40], [40, 40_000, 20, 20]]
     for other in found[1:]:
         assert other.metrics == found[0].metrics
         for a, b in zip(found[0].predictions, other.predictions, strict=True):
-            np.testing.assert_array_equal(a.parent, b.parent)
-            np.testing.assert_array_equal(a.calibrated, b.calibrated)
+            np.testing.assert_array_equal(a.parent["proba"], b.parent["proba"])
+            np.testing.assert_array_equal(a.calibrated["proba"], b.calibrated["proba"])
 
 
 def test_what_the_parent_said_before_is_not_asked_again(tiny, monkeypatch):
     config, splits, parent, model = tiny
     given = {"dataset": config.dataset, "ood": config.ood, "splits": splits, "seed": 0}
-    expected = evaluate(parent, model, config.metrics, **given)
+    expected = evaluate(Model(parent), model, config.metrics, **given)
     for bound in (module.BYTES_AT_A_TIME, 16 * 60):
         monkeypatch.setattr(module, "BYTES_AT_A_TIME", bound)
         said = [each.parent for each in expected.predictions]
-        found = evaluate(None, model, config.metrics, **given, parent_says=said)
+        found = evaluate(Model(None), model, config.metrics, **given, parent_says=said)
         assert found.metrics == expected.metrics
         for a, b in zip(expected.predictions, found.predictions, strict=True):
-            np.testing.assert_array_equal(a.parent, b.parent)
+            np.testing.assert_array_equal(a.parent["proba"], b.parent["proba"])
 
 
 @pytest.mark.parametrize(
@@ -86,7 +87,7 @@ def test_few_sets_are_alive_at_once(tiny, monkeypatch):
                 log.append(f"draw {i}")
                 yield OodSet("late", train.X[:10], {"i": float(i)}, (2.0,))
 
-    class Model:
+    class Even:
         def predict_proba(self, X):
             log.append(f"predict {len(X)}")
             return np.full((len(X), 2), 0.5)
@@ -94,13 +95,13 @@ def test_few_sets_are_alive_at_once(tiny, monkeypatch):
     real = module.build
     monkeypatch.setattr(module, "build", lambda node: Source() if node is None else real(node))
     monkeypatch.setattr(module, "BYTES_AT_A_TIME", 16 * 20)
-    done = evaluate(Model(), Model(), {"ood": {"mmc": {}}}, dataset=compose(TINY).dataset, ood=None, splits=splits, seed=0)  # type: ignore[arg-type]
+    both = Model(Even()), Model(Even(), {"calibrator": Even()})
+    done = evaluate(*both, {"ood": {"mmc": {}}}, dataset=compose(TINY).dataset, ood=None, splits=splits, seed=0)  # type: ignore[arg-type]
     predict = ["predict 20"] * 2
     assert log == ["draw 0", *["predict 40"] * 2, "draw 1", "draw 2", *predict, "draw 3", "draw 4", *predict, *["predict 10"] * 2]
     assert [entry.get("in_distribution") for entry in done.metrics[::2]] == [None, None, True, None, None]
 
 
 def test_a_set_with_more_parameters_or_none_is_not_in_distribution():
-    proba = np.full((1, 2), 0.5)
     for params, expected in (({"axis": 10.0}, True), ({"axis": 9.0}, False), ({"axis": 10.0, "low": 1.0}, False), ({}, False)):
-        assert Predictions("ood", proba, proba, "set", params, id_values=(10.0,)).in_distribution is expected
+        assert Predictions("ood", 1, {}, {}, "set", params, id_values=(10.0,)).in_distribution is expected

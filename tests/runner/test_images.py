@@ -9,11 +9,13 @@ import matplotlib.image
 import pandas as pd
 import pytest
 
+from kdgraph.answers import Predictions
 from kdgraph.config import compose
 from kdgraph.errors import ParameterError
+from kdgraph.figures.of_run.drawing import title_of
+from kdgraph.figures.of_run.examples import distance_from_training
+from kdgraph.figures.of_run.far_field import axis_label
 from kdgraph.report.run_table import run_table
-from kdgraph.runner.draw import axis_label, distance_from_training, example_title
-from kdgraph.runner.evaluate import Predictions
 from kdgraph.runner.run import run
 
 PARENT = """
@@ -111,9 +113,9 @@ def test_images_are_not_scaled(composed):
 
 
 def test_words_on_figures():
-    found = Predictions("ood", [], [], "ellipse", {"axis": 30.0}, id_values=(10.0,))  # type: ignore[arg-type]
-    assert (axis_label(found), example_title(found), distance_from_training(found)) == ("axis of the ellipse", "ellipse\naxis 30", 20)
-    found = Predictions("ood", [], [], "intensity", {"intensity": 16.0})  # type: ignore[arg-type]
-    assert (axis_label(found), example_title(found), distance_from_training(found)) == ("intensity", "intensity\n16", 16)
-    found = Predictions("ood", [], [], "box", {"low": -2.0, "high": 2.0})  # type: ignore[arg-type]
-    assert (example_title(found), distance_from_training(found)) == ("box\nlow -2, high 2", 0)
+    found = Predictions("ood", 0, {}, {}, "ellipse", {"axis": 30.0}, id_values=(10.0,))
+    assert (axis_label(found), title_of(found), distance_from_training(found)) == ("axis of the ellipse", "ellipse\naxis 30", 20)
+    found = Predictions("ood", 0, {}, {}, "intensity", {"intensity": 16.0})
+    assert (axis_label(found), title_of(found), distance_from_training(found)) == ("intensity", "intensity\n16", 16)
+    found = Predictions("ood", 0, {}, {}, "box", {"low": -2.0, "high": 2.0})
+    assert (title_of(found), distance_from_training(found)) == ("box\nlow -2, high 2", 0)

@@ -38,7 +38,7 @@ def test_a_run_that_was_moved_away_from_its_store_predicts_the_same(tmp_path, ca
     config = compose([*TINY, f"calibrator={calibrator}", f"out={tmp_path / 'outputs'}"])
     run(config)
     X = split(config.dataset, 0).test.X
-    expected = load(config.run_dir / "model" / "calibrated.kdg").model.predict_proba(X)
+    expected = load(config.run_dir / "model" / "calibrated.kdg").predict_proba(X)
     shutil.copytree(config.run_dir, tmp_path / "elsewhere")
     shutil.rmtree(tmp_path / "outputs")
     np.testing.assert_array_equal(load_run(tmp_path / "elsewhere").model.predict_proba(X), expected)

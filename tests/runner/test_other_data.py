@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 
+from kdgraph.answers import Model
 from kdgraph.cli import main
 from kdgraph.components import build
 from kdgraph.config import compose
@@ -76,7 +77,7 @@ def test_rows_of_another_table_are_scaled_as_the_training_rows():
     splits, model = split(config.dataset, 0), Heard()
     ood = {"name": "trunk", "_target_": "kdgraph.data.ood.OtherDataset", "n": 40}
     given = {"dataset": config.dataset, "ood": {**ood, "source": source}, "splits": splits, "seed": 0}
-    evaluate(Heard(), model, {"test": {"error": {}}}, **given)
+    evaluate(Model(Heard()), Model(None, {"calibrator": model}), {"test": {"error": {}}}, **given)
     (drawn,) = OtherDataset(build(source), n=40).sets(splits.train, stage_rng(0, "ood"))
     assert splits.scaling.size != 1
     np.testing.assert_array_equal(model.X[-40:], splits.scaling.apply(drawn.X))

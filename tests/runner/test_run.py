@@ -31,7 +31,7 @@ def small(tmp_path_factory):
         "metrics=paper_grid",
         "figures=default",
         "figures.formats=[svg]",
-        "figures.map_grid=20",
+        "figures.draw.posterior_maps.grid=20",
         "parent.min_samples_leaf=5",
         "ood.n=50",
     ]
@@ -41,7 +41,9 @@ def small(tmp_path_factory):
 
 def test_the_record_is_complete(small):
     config, record = small
-    first = "schema run_id dataset parent calibrator gate method seed config metrics ood_sets learnt files store"
+    first = (
+        "schema run_id dataset parent calibrator gate detector recalibrator method protocol seed config metrics ood_sets learnt files store"
+    )
     assert list(record) == [*first.split(), "seconds", "peak_memory_mb", "warnings", "from_store", "versions", "git", "host"]
     assert record["dataset"]["n_calibration"] == 26 and record["dataset"]["classes"] == [0, 1] and sum(record["dataset"]["prior"]) == 1
     assert set(record["seconds"]) == {"split", "fit", "calibrate", "evaluate", "figures"} == set(record["peak_memory_mb"])
@@ -143,9 +145,9 @@ def test_calibrator_and_gate_see_the_parent_that_was_fitted():
     config = compose([*TINY, "method=gated_isotonic"])
     splits = split(config.dataset, 0)
     parent = fit(config.parent, splits.train, seed=0, n_jobs=1)
-    found = calibrate(config.calibrator, config.gate, parent, splits, seed=0, n_jobs=1)
-    assert found.model is found.gate and found.calibrator.estimator_.estimator is parent
-    assert found.gate.estimator_.estimator is found.calibrator
+    found = calibrate(config.after, parent, splits, seed=0, n_jobs=1)
+    assert list(found.after) == ["calibrator", "gate"] and found.after["calibrator"].estimator_.estimator is parent
+    assert found.after["gate"].estimator_.estimator is found.after["calibrator"]
     assert set(found.learnt()) == {"gate"}
 
 

@@ -64,7 +64,7 @@ def test_entries_of_a_run_that_was_deleted_go_and_what_others_share_stays(kdg, c
     assert (code, err) == (0, "") and gone == {record["store"][stage] for stage in ("calibrate", "evaluate")}
     assert said.splitlines()[0].startswith("2 files of the store in outputs that no finished run refers to, ")
     assert said.splitlines()[-1].startswith("deleted 2 files, ")
-    assert load(configs[0].run_dir / "model" / "calibrated.kdg").model.classes_.tolist() == [0, 1]
+    assert load(configs[0].run_dir / "model" / "calibrated.kdg").parent.classes_.tolist() == [0, 1]
 
 
 def test_deleting_the_whole_store_loses_no_model(kdg, configs, tmp_path):
@@ -72,7 +72,7 @@ def test_deleting_the_whole_store_loses_no_model(kdg, configs, tmp_path):
         (config.run_dir / "result.json").unlink()
     code, said, _ = kdg("--yes")
     assert code == 0 and not files(tmp_path / "outputs")
-    assert all(load(config.run_dir / "model" / "calibrated.kdg").model for config in configs)
+    assert all(load(config.run_dir / "model" / "calibrated.kdg").parent for config in configs)
     fit = next(line for line in said.splitlines() if line.startswith("  fit"))
     assert fit.split()[:4] == ["fit", "1", "0", "B"]  # the disk is free only when the runs are gone too
 

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kdgraph.answers import COLUMNS, Model
 from kdgraph.errors import DataError, UsageError
+from kdgraph.metrics import TopLabel
 from kdgraph.runner.model_dir import CALIBRATED, FOLDER, SCHEMA
 from kdgraph.runner.prediction.rows import NewRows
 from kdgraph.runner.prediction.schema import Schema, read_schema
@@ -30,9 +32,9 @@ OUTPUTS = (".parquet", ".pq", ".csv")
 
 @dataclass(frozen=True)
 class Saved:
-    """The calibrated model of a run and the schema of its rows."""
+    """The model of a run and the schema of its rows."""
 
-    model: Any
+    model: Model
     schema: Schema
 
 
@@ -58,7 +60,7 @@ def load_run(run_dir: Path, trusted: Sequence[str] = ()) -> Saved:
     if not (folder / CALIBRATED).is_file():
         raise UsageError(_absent(run_dir))
     try:
-        return Saved(load(folder / CALIBRATED, trusted).model, read_schema(folder / SCHEMA))
+        return Saved(load(folder / CALIBRATED, trusted), read_schema(folder / SCHEMA))
     except Untrusted as error:
         names = " ".join(f"--trust {name.replace(':', '.')}" for name in error.classes[:3])
         raise UsageError(f"{error}; if you know where the run comes from: {names}") from error
@@ -85,7 +87,7 @@ def predict(
             frame = _predicted(saved, X, rows, block, new.path)
             write(frame)
             rows += len(frame)
-            above += int((frame["ood_score"] > 0).sum())
+            above += int((frame["ood_score"] > 0).sum()) if "ood_score" in frame else 0
             progress(rows, new.share_read())
         if not rows:
             raise DataError(f"--input {new.path} has no rows")
@@ -104,29 +106,32 @@ def _predicted(saved: Saved, X: np.ndarray, start: int, block: int, path: Path) 
     import pandas as pd
 
     try:
-        parts = [_scores(saved.model, X[first : first + block]) for first in range(0, len(X), block)]
+        parts = [_columns(saved, X[first : first + block]) for first in range(0, len(X), block)]
     except ValueError as error:
         if not np.isnan(X).any():
             raise
         row, *_ = np.argwhere(np.isnan(X))[0]
         where = f"row {start + row} has an empty cell" + (f" ('{_empty(saved.schema, X[row])}')" if saved.schema.features else "")
         raise DataError(f"--input {path}: {where}, and the model takes none: its training rows had none") from error
-    proba, score = (np.concatenate(part) for part in zip(*parts, strict=True))
-    classes = np.array(saved.schema.classes)
-    columns = {"row": np.arange(start, start + len(X)), "predicted": classes[proba.argmax(axis=1)], "confidence": proba.max(axis=1)}
-    columns |= {"ood_score": score, **{f"probability_{label}": proba[:, k] for k, label in enumerate(classes.tolist())}}
-    return pd.DataFrame(columns)
+    rows = {"row": np.arange(start, start + len(X))}
+    return pd.DataFrame(rows | {name: np.concatenate([part[name] for part in parts]) for name in parts[0]})
 
 
-def _scores(model: Any, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Float[n, K] probabilities and Float[n] OOD scores of one block."""
-    if not hasattr(model, "proba_and_log_density"):
-        proba = model.predict_proba(X)
-        return proba, -proba.max(axis=1)
-    from kdgraph.density.floor import ood_score
-
-    proba, log_density = model.proba_and_log_density(X)
-    return proba, ood_score(log_density, model.log_floor_)
+def _columns(saved: Saved, X: np.ndarray) -> dict[str, np.ndarray]:
+    """What the model says of one block, column by column."""
+    model, classes = saved.model, np.array(saved.schema.classes)
+    answers = [answer for answer in ("proba", "top", "distribution") if model.gives(answer)]
+    said = model.ask([*answers, *(["ood_score"] if saved.schema.ood_score != "none" else [])], X)
+    columns: dict[str, np.ndarray] = {}
+    if model.classifies:
+        top = said["top"] if "top" in said else TopLabel.of(said["proba"])
+        columns |= {"predicted": classes[top.predicted], "confidence": top.confidence}
+    if "distribution" in said:
+        columns |= COLUMNS["distribution"](said["distribution"], classes)
+    columns |= {"ood_score": said["ood_score"]} if "ood_score" in said else {}
+    if "proba" in said:
+        columns |= {f"probability_{name}": column for name, column in COLUMNS["proba"](said["proba"], classes).items()}
+    return columns
 
 
 def _empty(schema: Schema, row: np.ndarray) -> str:

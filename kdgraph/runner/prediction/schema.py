@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from kdgraph.answers import Model
 from kdgraph.data.dataset import Splits
 from kdgraph.data.scaling import Scaling
 from kdgraph.errors import DataError
@@ -17,8 +18,11 @@ from kdgraph.run_config import RunConfig
 
 OOD_SCORES = {
     "density": "log density floor minus log density at the nearest polytope; above 0: below the floor, out of distribution",
+    "detector": "of the detector; higher: farther from the training data; above 0: out of distribution by its threshold",
     "confidence": "minus the top-label confidence: this model has no density",
+    "none": "none: the model is a regressor without a detector",
 }
+ScoreKind = Literal["density", "detector", "confidence", "none"]
 _FORMAT = 1
 _OF_TEXTS = ("kdgraph.data.tables.TextFile", "kdgraph.data.tables.Newsgroups")
 """Sources whose rows are hashed texts."""
@@ -59,7 +63,7 @@ class Schema:
     missing: list[Any]
     encoding: str
     separator: str | None
-    ood_score: Literal["density", "confidence"]
+    ood_score: ScoreKind
 
     @property
     def kind(self) -> Literal["table", "images", "texts"]:
@@ -76,7 +80,7 @@ class Schema:
         return {"format": _FORMAT, **asdict(self), "ood_score_means": OOD_SCORES[self.ood_score]}
 
 
-def schema_of(config: RunConfig, splits: Splits, model: Any) -> Schema:
+def schema_of(config: RunConfig, splits: Splits, model: Model) -> Schema:
     """Of the rows that ``model`` was fitted on."""
     train, node = splits.train, config.dataset
     categories = train.categories or (None,) * len(train.feature_names)
@@ -93,8 +97,16 @@ def schema_of(config: RunConfig, splits: Splits, model: Any) -> Schema:
         missing=list(node.get("missing") or ()),
         encoding=node.get("encoding") or "utf-8",
         separator=node.get("separator"),
-        ood_score="density" if hasattr(model, "proba_and_log_density") else "confidence",
+        ood_score=_kind_of_score(model),
     )
+
+
+def _kind_of_score(model: Model) -> ScoreKind:
+    if "detector" in model.after:
+        return "detector"
+    if model.gives("ood_score"):
+        return "density"
+    return "confidence" if model.classifies else "none"
 
 
 def read_schema(path: Path) -> Schema:

@@ -1,0 +1,94 @@
+"""A parent and what was fitted after it, as one model: what it can be asked about rows, and which part has the last word."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from kdgraph.metrics import TopLabel
+
+Said = dict[str, Any]
+"""Answer → what a model says, one for each row: arrays, and what is cut like them."""
+
+METHODS = {"proba": "predict_proba", "top": "predict_confidence", "ood_score": "ood_score", "distribution": "predict_dist"}
+"""What a model can be asked, by the name that metrics know it by, and the method of a part that answers."""
+_OF_CLASSES = ("predict_proba", "predict_confidence")
+"""Who changes one of these has the last word on both: no probabilities stand beside a confidence that is not theirs."""
+
+
+@dataclass(frozen=True)
+class Model:
+    """What a run has fitted.
+
+    Attributes
+    ----------
+    parent : the trained model.
+    after : group of the config → what was fitted after the parent, in that order: calibrator, gate, detector, recalibrator; a part that
+        the config does not have is not there.
+    """
+
+    parent: Any
+    after: Mapping[str, Any] = field(default_factory=dict)
+
+    def gives(self, answer: str) -> bool:
+        """Whether it says this, and not only what follows from something else that it says."""
+        part = self._part_for(answer)
+        return part is not None and hasattr(part, METHODS[answer])
+
+    @property
+    def classifies(self) -> bool:
+        """Whether it predicts classes."""
+        return self.gives("proba") or self.gives("top")
+
+    def ask(self, answers: Collection[str], X: np.ndarray) -> Said:
+        """What it says of X: Float[n, d] or images Float[n, c, h, w].
+
+        Every model that classifies has a confidence, the largest probability unless a part has one of its own, and an out-of-distribution
+        score, minus the confidence unless a part has one.
+        """
+        said: Said = {}
+        if {"proba", "ood_score"} <= set(answers) and (both := self._gives_both()) is not None:
+            said["proba"], said["ood_score"] = both.proba_and_ood_score(X)
+        for answer in answers:
+            if answer not in said:
+                said[answer] = self._say(answer, X, said)
+        return {answer: said[answer] for answer in answers}
+
+    def predict_proba(self, X: np.ndarray) -> np.ndarray:
+        """Float[n, K]: class probabilities of the part that has the last word on them."""
+        return self.ask(["proba"], X)["proba"]
+
+    def learnt(self) -> dict[str, dict[str, Any]]:
+        """What the parts after the parent say they have learnt, for the record."""
+        return {name: part.describe() for name, part in self.after.items() if hasattr(part, "describe")}
+
+    def _say(self, answer: str, X: np.ndarray, said: Said) -> Any:
+        part = self._part_for(answer)
+        if part is not None and hasattr(part, METHODS[answer]):
+            if answer != "top":
+                return getattr(part, METHODS[answer])(X)
+            predicted = np.searchsorted(part.classes_, part.predict(X))
+            return TopLabel(predicted, part.predict_confidence(X), len(part.classes_))
+        if answer == "top" and self.gives("proba"):
+            return TopLabel.of(said["proba"] if "proba" in said else self.predict_proba(X))
+        if answer == "ood_score" and self.classifies:
+            return -self._say("top", X, said).confidence
+        raise TypeError(f"{type(self.parent).__name__} and what was fitted after it say nothing of {answer}")
+
+    def _part_for(self, answer: str) -> Any:
+        """The last part that has a say in it, or None."""
+        methods = _OF_CLASSES if METHODS[answer] in _OF_CLASSES else (METHODS[answer],)
+        return next((part for part in self._parts() if any(hasattr(part, method) for method in methods)), None)
+
+    def _gives_both(self) -> Any:
+        """The part that has both probabilities and score, at one visit to its data; or None."""
+        part = self._part_for("proba")
+        return part if part is self._part_for("ood_score") and hasattr(part, "proba_and_ood_score") else None
+
+    def _parts(self) -> Iterator[Any]:
+        """The last one first."""
+        yield from reversed(list(self.after.values()))
+        yield self.parent

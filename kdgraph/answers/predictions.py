@@ -1,0 +1,108 @@
+"""What parent and calibrated model say about sets of rows, and how ``predictions.parquet`` has it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kdgraph.answers.model import Said
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+QUANTILES = (0.025, 0.25, 0.5, 0.75, 0.975)
+"""Of a predictive distribution, in ``predictions.parquet``."""
+
+COLUMNS: dict[str, Callable[[Any, np.ndarray], dict[str, np.ndarray]]] = {
+    "proba": lambda proba, classes: {str(name): proba[:, k] for k, name in enumerate(classes.tolist())},
+    "top": lambda top, classes: {"predicted": classes[top.predicted].astype(object), "confidence": top.confidence},
+    "ood_score": lambda score, classes: {"ood_score": score},
+    "distribution": lambda given, classes: {"mean": given.mean(), **{f"q{q:g}": given.ppf(q) for q in QUANTILES}},
+}
+"""Answer → the columns that show it."""
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """What parent and calibrated model say about one set of rows.
+
+    Attributes
+    ----------
+    on : "test", "grid" or "ood".
+    n : rows.
+    parent, calibrated : answer (``proba``, ``top``, ``ood_score``, ``distribution``) → what the model says, one for each row.
+    ood : name of the set if it is out of distribution, and ``params`` which of its family, e.g. ``{"radius": 2.0}``.
+    y : Int[n] (Float[n] in regression) or None; truth : Float[n, K] or None.
+    id_values : values of the one parameter in ``params`` at which the family is in distribution.
+    example : UInt8[c, h, w] or None, the first image of an out-of-distribution set; values outside [0, 1] are cut off.
+    facts : where an out-of-distribution set comes from and what was done to its rows.
+    """
+
+    on: str
+    n: int
+    parent: Said
+    calibrated: Said
+    ood: str | None = None
+    params: Mapping[str, float] = field(default_factory=dict)
+    y: np.ndarray | None = None
+    truth: np.ndarray | None = None
+    id_values: tuple[float, ...] = ()
+    example: np.ndarray | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def in_distribution(self) -> bool:
+        """Whether the set is where its family meets the training data."""
+        return len(self.params) == 1 and next(iter(self.params.values())) in self.id_values
+
+    @property
+    def models(self) -> dict[str, Said]:
+        """What each of the two says, by what a record calls it."""
+        return {"parent": self.parent, "calibrated": self.calibrated}
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What was measured, and the predictions that it was computed from.
+
+    Attributes
+    ----------
+    metrics : entries of the record.
+    tables : name → rows; each says whose (``of``) and where (``on``, ``ood``, its params) it was measured.
+    predictions : of the test rows, of the grid, of every set out of distribution.
+    """
+
+    metrics: list[dict[str, Any]]
+    tables: dict[str, list[dict[str, Any]]]
+    predictions: list[Predictions]
+
+    @property
+    def ood_sets(self) -> list[dict[str, Any]]:
+        """Name, number of rows and facts of the out-of-distribution sets that come from elsewhere."""
+        return [{"name": found.ood, "n": found.n, "source": dict(found.facts)} for found in self.predictions if found.facts]
+
+
+def frame_of(predictions: Sequence[Predictions], classes: np.ndarray) -> pd.DataFrame:
+    """One row for each test and out-of-distribution row: set, its params, row, label, and what parent and calibrated say."""
+    import pandas as pd
+
+    frames = []
+    for found in predictions:
+        if found.on == "grid":
+            continue
+        columns: dict[str, Any] = {"set": found.ood or found.on, **found.params, "row": np.arange(found.n), "y": _labels(found, classes)}
+        for of, said in found.models.items():
+            columns |= {f"{of}_{name}": column for answer in said for name, column in COLUMNS[answer](said[answer], classes).items()}
+        frames.append(pd.DataFrame(columns, index=np.arange(found.n)))
+    return pd.concat(frames, ignore_index=True)
+
+
+def _labels(found: Predictions, classes: np.ndarray) -> Any:
+    import pandas as pd
+
+    if found.y is not None and not len(classes):  # of a regression
+        return found.y
+    return pd.array([None] * found.n if found.y is None else classes[found.y], dtype=object)

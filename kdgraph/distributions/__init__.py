@@ -1,0 +1,1 @@
+"""Predictive distributions: one for each row, vectorised over rows."""

@@ -1,0 +1,118 @@
+"""What the figures of a run are drawn from, and how they become files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from kdgraph.answers import Evaluation, Model, Predictions
+from kdgraph.data.dataset import Splits
+from kdgraph.figures.of_run.registry import figures
+from kdgraph.metrics import TopLabel
+from kdgraph.parameters import Count
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class FigureOptions:
+    """The config node ``figures``.
+
+    Attributes
+    ----------
+    draw : name of a figure → its options; one that the run does not have the rows or answers for is left out.
+    formats, dpi : of the files.
+    """
+
+    draw: Mapping[str, Mapping[str, Any]]
+    formats: Sequence[Literal["svg", "png", "pdf"]]
+    dpi: Count
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A run as its figures see it.
+
+    Attributes
+    ----------
+    splits, evaluation : rows, and what was said and measured of them.
+    models : the parent, and the parent with what was fitted after it.
+    names : what the two are called.
+    """
+
+    splits: Splits
+    evaluation: Evaluation
+    models: tuple[Model, Model]
+    names: tuple[str, str]
+
+    def save(self, options: FigureOptions, folder: Path) -> list[str]:
+        """Draw and write every figure that is wanted and possible; returns file names."""
+        if not options.draw:
+            return []
+        from kdgraph.figures import save
+
+        folder.mkdir(parents=True, exist_ok=True)
+        drawn = self._figures(options)
+        return [path.name for name, figure in drawn for path in save(figure, folder / name, options.formats, options.dpi)]
+
+    def _figures(self, options: FigureOptions) -> Iterator[tuple[str, Figure]]:
+        known = figures()
+        for name, more in options.draw.items():
+            if figure := known[name](self, **(more or {})):
+                yield name, figure
+
+    @property
+    def test(self) -> Predictions:
+        """Of the test rows."""
+        return next(found for found in self.evaluation.predictions if found.on == "test")
+
+    @property
+    def prior(self) -> float | None:
+        """The largest class prior; None in regression."""
+        return None if self.splits.prior is None else float(self.splits.prior.max())
+
+    def said(self, answer: str, found: Predictions) -> dict[str, Any] | None:
+        """Name → what each of the two says of a set; None unless both do."""
+        both = {name: said.get(answer) for name, said in zip(self.names, found.models.values(), strict=True)}
+        return None if None in both.values() else both
+
+    def top(self, found: Predictions) -> dict[str, TopLabel] | None:
+        """Name → predicted classes and confidence of a set; None unless both models classify."""
+        tops = {name: _top(said) for name, said in zip(self.names, found.models.values(), strict=True)}
+        return {name: top for name, top in tops.items() if top is not None} if None not in tops.values() else None
+
+    def confidence(self, found: Predictions) -> dict[str, np.ndarray] | None:
+        """Name → Float[n], confidence in the predicted class; None unless both models classify."""
+        tops = self.top(found)
+        return None if tops is None else {name: top.confidence for name, top in tops.items()}
+
+    def families(self) -> list[list[Predictions]]:
+        """Out-of-distribution sets of one name and parameter, in order of its value; a set with more parameters, or none, is alone."""
+        by_name: dict[tuple[Any, ...], list[Predictions]] = {}
+        for found in self.evaluation.predictions:
+            if found.on == "ood":
+                by_name.setdefault((found.ood, *(found.params if len(found.params) == 1 else found.params.items())), []).append(found)
+        return [sorted(family, key=lambda one: tuple(one.params.values())) for family in by_name.values()]
+
+
+def _top(said: Mapping[str, Any]) -> TopLabel | None:
+    if "top" in said:
+        return said["top"]
+    return TopLabel.of(said["proba"]) if "proba" in said else None
+
+
+def parameter_of(found: Predictions) -> tuple[str, float]:
+    """The one parameter of a set, and its value."""
+    ((name, value),) = found.params.items()
+    return name, value
+
+
+def title_of(found: Predictions) -> str:
+    """The set's name above its parameters: ``ellipse``, ``axis 30``."""
+    params = ", ".join(f"{value:g}" if name == found.ood else f"{name} {value:g}" for name, value in found.params.items())
+    return f"{found.ood}\n{params}" if params else str(found.ood)

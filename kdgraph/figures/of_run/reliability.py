@@ -1,0 +1,31 @@
+"""Whether the stated confidence is right."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kdgraph.figures.of_run.drawing import Drawing
+from kdgraph.figures.of_run.registry import figure
+from kdgraph.metrics import ece, reliability_bins
+from kdgraph.metrics.calibration import Strategy
+from kdgraph.parameters import Count
+
+
+@figure
+def reliability_diagram(run: Drawing, *, bins: Count = 15, strategy: Strategy = "uniform") -> Any:
+    """Accuracy against confidence on test rows, by bin.
+
+    Parameters
+    ----------
+    bins, strategy : as of :func:`kdgraph.metrics.reliability_bins`.
+    """
+    from kdgraph.figures import reliability_diagram as draw
+
+    tops = run.top(run.test)
+    if tops is None:
+        return None
+    y = np.asarray(run.test.y)
+    found = {name: reliability_bins(top.confidence, top.correct(y), bins=bins, strategy=strategy) for name, top in tops.items()}
+    return draw(found, ece={name: ece(y, top, bins=bins, strategy=strategy) for name, top in tops.items()})

@@ -1,0 +1,43 @@
+"""The class that is predicted and how sure the model is of it: all that calibration of top-label confidence knows of a prediction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+Top = Any
+"""Float[n, K] or a :class:`TopLabel` from who calls a metric; its body always has a :class:`TopLabel`."""
+
+
+@dataclass(frozen=True)
+class TopLabel:
+    """Predicted classes with their confidence; a slice is one of fewer rows.
+
+    Attributes
+    ----------
+    predicted : Int[n], positions in the classes.
+    confidence : Float[n] in [0, 1], the probability that the prediction is right. It may be less than 1/K, and another class may be more
+        probable: a calibrator of the confidence alone leaves the prediction as it is.
+    n_classes : K, or None where nobody said.
+    """
+
+    predicted: np.ndarray
+    confidence: np.ndarray
+    n_classes: int | None = None
+
+    @classmethod
+    def of(cls, proba: np.ndarray) -> TopLabel:
+        """The most probable class of each row of Float[n, K], the first of equals, and its probability."""
+        return cls(proba.argmax(axis=1), proba.max(axis=1), proba.shape[1])
+
+    def correct(self, y: np.ndarray) -> np.ndarray:
+        """Bool[n]: whether the predicted class is the label, Int[n]."""
+        return self.predicted == y
+
+    def __len__(self) -> int:
+        return len(self.confidence)
+
+    def __getitem__(self, index: Any) -> TopLabel:
+        return TopLabel(self.predicted[index], self.confidence[index], self.n_classes)

@@ -1,0 +1,1 @@
+"""Repair of the predictive distributions of regressors."""
