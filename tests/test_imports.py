@@ -34,21 +34,6 @@ ROOMS = [
 ]
 """From the ground up: a module may import its own room and those below it."""
 LIBRARY = set().union(*ROOMS[: ROOMS.index({"figures"}) + 1]) - {"messages"}
-    "distributions",
-    "errors",
-    "parameters",
-    "metrics",
-    "data",
-    "parents",
-    "geometry",
-    "density",
-    "calibration",
-    "detection",
-    "recalibration",
-    "persistence",
-    "answers",
-    "figures",
-}
 HYDRA = {"composer", "config", "verbs", "runner"}
 TORCH = [
     "kdgraph.parents.networks",
