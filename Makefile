@@ -16,10 +16,11 @@ run: $(VENV)/.run  ## install, then run the kernel density forest on the spiral 
 test: lint  ## install with the dev extra, then check style, types and tests
 	@$(BIN)/pytest -n 2
 
-bench: $(VENV)/.run  ## time the kernel density forest and network against the parents that they wrap, and sweeps against bare loops
+bench: $(VENV)/.run  ## time forest and network graphs against their parents, sweeps against bare loops, and what is waited for every day
 	@$(BIN)/python scripts/bench_kdf.py
 	@$(BIN)/python scripts/bench_kdn.py
 	@$(BIN)/python scripts/bench_sweep.py
+	@$(BIN)/python scripts/bench_everyday.py
 
 lint: $(VENV)/.dev  ## check style and types only
 	@$(BIN)/ruff check --quiet --output-format concise

@@ -50,6 +50,13 @@ def is_node(value: Any) -> bool:
     return isinstance(value, Mapping) and "_target_" in value
 
 
+def options_of(node: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Options of a metric or a figure; one that is not ours is imported by its ``_target_``, and known by its name from then on."""
+    if is_node(node):
+        target_of(node or {})
+    return {key: value for key, value in (node or {}).items() if key != "_target_"}
+
+
 def target_of(node: Node, path: str = "component") -> Any:
     """The class or function that ``node['_target_']`` names, or None."""
     where = node.get("_target_")

@@ -7,11 +7,11 @@ import inspect
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from kdgraph.components import check_component, check_options, is_node, target_of
+from kdgraph.components import build, check_component, check_options, is_node, options_of, target_of
 from kdgraph.errors import ConfigError, ParameterError
 from kdgraph.messages import unknown_key
 from kdgraph.parameters import Range, annotations_of, check_value
@@ -24,6 +24,8 @@ AFTER = ("calibrator", "gate", "detector", "recalibrator")
 COMPONENTS = ("dataset", "ood", "preprocess", "parent", *AFTER)
 Protocol = Literal["held_out", "paper"]
 """held_out: nothing that is fitted sees a test row. paper: methods whose paper fits them on test rows do as it does."""
+METHOD_ENDS = {"paper": "-as_in_paper"}
+"""What the label of a method ends in, by protocol, so that every table says it."""
 SCIENCE = (*COMPONENTS, "metrics", "figures", "protocol", "seed")
 PLAIN = {
     "protocol": Protocol,
@@ -83,6 +85,16 @@ class RunConfig:
         """Group → node of what is fitted after the parent."""
         return {group: getattr(self, group) for group in AFTER}
 
+    @cached_property
+    def measures(self) -> dict[str, dict[str, dict[str, Any]]]:
+        """Rows ("test", "ood", "grid") → metric → its options."""
+        return {on: {name: options_of(node) for name, node in (wanted or {}).items()} for on, wanted in self.metrics.items()}
+
+    @cached_property
+    def drawn(self) -> dict[str, dict[str, Any]]:
+        """Figure → its options."""
+        return {name: options_of(node) for name, node in self.figures["draw"].items()}
+
     def science(self) -> dict[str, Any]:
         """The part of the config that decides the numbers and the pictures."""
         return {name: getattr(self, name) for name in SCIENCE}
@@ -134,7 +146,7 @@ def method_label(nodes: Mapping[str, Any], preset: str | None, preset_nodes: Map
 
     Every table shows it, so it says too where a method was fitted on test rows, as its paper does.
     """
-    end = "-as_in_paper" if nodes.get("protocol") == "paper" else ""
+    end = METHOD_ENDS.get(str(nodes.get("protocol")), "")
     if preset and all(nodes[part] == preset_nodes[part] for part in ("parent", *AFTER)):
         return preset + end
     names = [str((nodes[part] or {}).get("name", "none")) for part in AFTER]
@@ -163,43 +175,36 @@ def _check_other_data(source: Mapping[str, Any], dataset: Mapping[str, Any]) -> 
 
 
 def _check_metrics(config: RunConfig) -> None:
-    """Every metric exists, has these options and can be given what it needs."""
+    """Every metric exists, has these options, and parent or method give what it needs; who does not has no value of it."""
     from kdgraph.metrics import METRICS, check_metric
 
     source = target_of(config.dataset)
-    said = _said_by_parent(config) & _said_by_method(config) | {"prior"}
+    after = {group: node for group, node in config.after.items() if target_of(node) is not None}
+    said = _said_by(config.parent, {}) | _said_by(config.parent, after) | {"prior"}
     inputs = {
-        "test": said | {"y", "X", "groups"} | ({"truth"} if hasattr(source, "posterior") else set()),
+        "test": said | {"y", "X", "groups"} | ({"truth"} if hasattr(source, "posterior") or hasattr(source, "distribution") else set()),
         "ood": said | ({"id_score"} if "ood_score" in said else set()),
         "grid": said | ({"truth"} if hasattr(source, "posterior_on_paper_grid") else set()),
     }
     for on, wanted in config.metrics.items():
         if on not in inputs:
             raise unknown_key(f"metrics.{on}", [f"metrics.{known}" for known in inputs])
-        for name, options in (wanted or {}).items():
+        for name, node in (wanted or {}).items():
+            options = options_of(node)
             try:
                 check_metric(name, inputs[on], options, source=str(config.dataset["name"]))
             except ConfigError as error:
                 raise ConfigError(f"metrics.{on}: {error}") from error
-            check_options(f"metrics.{on}.{name}", options or {}, annotations_of(METRICS[name]))
+            check_options(f"metrics.{on}.{name}", options, annotations_of(METRICS[name]))
 
 
-def _said_by_parent(config: RunConfig) -> set[str]:
-    return _said_by(target_of(config.parent), {})
-
-
-def _said_by_method(config: RunConfig) -> set[str]:
-    targets = {group: target_of(node) for group, node in config.after.items()}
-    return _said_by(target_of(config.parent), {group: target for group, target in targets.items() if target is not None})
-
-
-def _said_by(parent: Any, after: Mapping[str, Any]) -> set[str]:
-    """What a model of these classes can be asked, and what follows from it; of a function that makes one nobody knows before."""
+def _said_by(parent: Mapping[str, Any], after: Mapping[str, Any]) -> set[str]:
+    """What a model of these nodes can be asked, and what follows from it; of a function that makes one nobody knows before."""
     from kdgraph.answers import METHODS, Model
 
-    model = Model(parent, after)
-    if not inspect.isclass(parent):
+    if not inspect.isclass(target_of(parent)):
         return set(METHODS)
+    model = Model(build(parent), {group: build(node, estimator=None) for group, node in after.items()})
     said = {answer for answer in METHODS if model.gives(answer)}
     return said | ({"top", "ood_score"} if model.classifies else set())
 
@@ -210,8 +215,9 @@ def _check_figures(config: RunConfig) -> None:
 
     check_options("figures", config.figures, annotations_of(FigureOptions))
     known = figures()
-    for name, options in config.figures["draw"].items():
+    for name, node in config.figures["draw"].items():
+        options = options_of(node)
         if name not in known:
             raise unknown_key(f"figures.draw.{name}", [f"figures.draw.{other}" for other in known])
         kinds = {key: kind for key, kind in annotations_of(known[name]).items() if key not in ("run", "return")}
-        check_options(f"figures.draw.{name}", options or {}, kinds)
+        check_options(f"figures.draw.{name}", options, kinds)

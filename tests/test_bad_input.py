@@ -264,7 +264,7 @@ BAD_SPLITS = {
         csv(good()),
         [*CSV, "dataset.target=age", "dataset.drop=[label]"],
         "dataset=my is for regression, and parent=random_forest is a classifier; "
-        "choose a data set with classes, or a method for regression: method=global_pit",
+        "choose a data set with classes, or what is for regression: method=global_pit metrics=regression figures=regression ood=none",
     ),
     "a text for regression": (
         csv(good()),

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from kdgraph.metrics import METRICS
+
 TINY = [
     "dataset.n_train=60",
     "dataset.n_test=40",
@@ -60,8 +62,7 @@ EXPERIMENTS = sorted(str(path.relative_to(CONF / "experiment").with_suffix("")) 
         (["run", "~parent"], "parent was removed, and no run can do without it; choose one of 'kdg list parent'"),
         (
             ["run", "+metrics.test.eec={}"],
-            "metrics.test: no metric named 'eec'; did you mean 'ece'? "
-            "(available: brier, ece, ece_by_edges, error, hellinger, mce, mmc, mmc_wrong, nll, oce, oce_of_mean)",
+            f"metrics.test: no metric named 'eec'; did you mean 'ece'? (available: {', '.join(sorted(METRICS))})",
         ),
         (["run", "metrics.test.ece.bin=3"], "unknown key 'metrics.test.ece.bin'; did you mean 'metrics.test.ece.bins'?"),
         (["run", "+metrics.tset={}"], "unknown key 'metrics.tset'; did you mean 'metrics.test'?"),

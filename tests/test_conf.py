@@ -11,6 +11,7 @@ from kdgraph.components import INJECTED, build, parameters_of, target_of
 from kdgraph.config import compose, conf_dir, plan
 from kdgraph.data.sources import Simulation, Table
 from kdgraph.data.splits import split_options
+from kdgraph.errors import ConfigError
 from kdgraph.report.options import first_comment
 from kdgraph.run_config import COMPONENTS, check
 
@@ -18,21 +19,50 @@ FILES = sorted(path for path in conf_dir().rglob("*.yaml") if path.name != "conf
 IDS = [path.relative_to(conf_dir()).with_suffix("").as_posix() for path in FILES]
 NEEDS = {
     "metrics/posterior": ["dataset=spiral"],
+    "metrics/regression": ["dataset=heteroscedastic"],
+    "metrics/regression_truth": ["dataset=heteroscedastic"],
+    "method/global_pit": ["dataset=heteroscedastic"],
+    "method/linear": ["dataset=heteroscedastic"],
+    "parent/linear": ["dataset=heteroscedastic"],
+    "recalibrator/global_pit": ["dataset=heteroscedastic"],
     "dataset/arrays": ["dataset.path=my.npz"],
     "dataset/openml": ["dataset.id=61"],
+    "dataset/scores": ["dataset.path=softmax.npz"],
     "dataset/table": ["dataset.path=my.csv", "dataset.target=label"],
     "dataset/text": ["dataset.path=my.csv"],
     "ood/dataset": ["ood.name=iris"],
 }
 """Options that fit only together with others, or that need a value which nobody can guess."""
-NAMED_BY_THEIR_PARAMETERS = {"dataset/arrays", "dataset/openml", "dataset/table", "dataset/text"}
+NAMED_BY_THEIR_PARAMETERS = {"dataset/arrays", "dataset/openml", "dataset/scores", "dataset/table", "dataset/text"}
 
 
 COMPONENT_FILES = [path for path in FILES if path.parent.name in COMPONENTS and "_target_" in path.read_text()]
 COMPONENT_IDS = [name for path, name in zip(FILES, IDS, strict=True) if path in COMPONENT_FILES]
 
 
-@pytest.mark.parametrize(("path", "name"), list(zip(FILES, IDS, strict=True)), ids=IDS)
+PAPERS = {
+    "p1": "simulations posteriors trunk shapes cc18 cifar10",
+    "p2": "mnist phanns records",
+    "p3": "simulated tabular mnist cifar text size_labels",
+    "p4": "crime celeba cifar",
+    "p5": "table1 table2 simulation diamonds",
+}
+_NODES = {name: yaml.safe_load(path.read_text()) or {} for path, name in zip(FILES, IDS, strict=True)}
+TO_COME = {name: node["to_come"] for name, node in _NODES.items() if "to_come" in node}
+
+
+def test_every_experiment_of_the_papers_has_its_name():
+    assert {f"experiment/paper/{paper}/{name}" for paper, names in PAPERS.items() for name in names.split()} <= set(IDS)
+
+
+@pytest.mark.parametrize("name", TO_COME)
+def test_one_that_is_to_come_says_so(name):
+    experiment = name.removeprefix("experiment/")
+    with pytest.raises(ConfigError, match=f"^experiment={experiment} is to come: {TO_COME[name]}$"):
+        compose([f"experiment={experiment}"])
+
+
+@pytest.mark.parametrize(("path", "name"), [(path, name) for path, name in zip(FILES, IDS, strict=True) if name not in TO_COME])
 def test_it_composes_and_passes_the_check(path, name):
     group, _, option = name.partition("/")
     planned = plan([*NEEDS.get(name, []), f"{group}={option}", *_one_value_each(path)])
@@ -105,7 +135,7 @@ SOURCES = [name for name in IDS if name.startswith("dataset/")]
 
 @pytest.mark.parametrize("name", SOURCES)
 def test_a_data_set_builds_a_source_and_says_how_many_rows_it_gives(name):
-    node = compose([*NEEDS.get(name, []), f"dataset={name.removeprefix('dataset/')}", "method=none"]).dataset
+    node = compose([*NEEDS.get(name, []), f"dataset={name.removeprefix('dataset/')}", "method=none", "metrics=default"]).dataset
     source = build(node)
     assert isinstance(source, Simulation | Table)
     known = set(parameters_of(target_of(node))) | {"name", "_target_"}

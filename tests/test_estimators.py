@@ -13,7 +13,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kdgraph import DensityGate, KernelDensityForest, KernelDensityNetwork
 from kdgraph.calibration import BestCalibrator, Refit, ScoreMap, Uncalibrated
+from kdgraph.calibration.top_label import HistogramBinning
+from kdgraph.parents import GaussianLinear
 from kdgraph.parents.networks import MultilayerPerceptron
+from kdgraph.recalibration import GlobalPit
 
 EXPECTED_FAILURES = {
     "check_sample_weight_equivalence_on_dense_data": "a row of weight two is drawn once, two equal rows twice: by the split that holds rows"
@@ -47,6 +50,9 @@ ESTIMATORS = [
     ScoreMap(forest(), method="temperature", random_state=0),
     ScoreMap(network(), method="temperature", random_state=0),
     BestCalibrator(forest(), random_state=0),
+    HistogramBinning(forest(), random_state=0),
+    GaussianLinear(),
+    GlobalPit(GaussianLinear(), random_state=0),
 ]
 
 
@@ -55,6 +61,7 @@ ESTIMATORS = [
     expected_failed_checks=lambda e: PAPER if isinstance(e, KernelDensityForest) and e.variant == "paper" else EXPECTED_FAILURES,
 )
 @pytest.mark.filterwarnings("ignore:a class has fewer than two calibration rows")  # in a check of very few rows
+@pytest.mark.filterwarnings("ignore:. of . calibration rows lie where the predicted distribution function")  # likewise
 def test_scikit_learns_checks(estimator, check):
     check(estimator)
 

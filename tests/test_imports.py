@@ -15,7 +15,8 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 ROOMS = [
     {"errors"},
     {"parameters", "messages"},
-    {"metrics", "data", "distributions"},
+    {"distributions"},
+    {"metrics", "data"},
     {"parents", "answers"},
     {"geometry"},
     {"density", "calibration", "detection", "recalibration"},

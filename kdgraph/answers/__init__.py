@@ -2,5 +2,6 @@
 
 from kdgraph.answers.model import METHODS, Model, Said
 from kdgraph.answers.predictions import COLUMNS, Evaluation, Predictions, frame_of
+from kdgraph.answers.sets import SetScores
 
-__all__ = ["COLUMNS", "METHODS", "Evaluation", "Model", "Predictions", "Said", "frame_of"]
+__all__ = ["COLUMNS", "METHODS", "Evaluation", "Model", "Predictions", "Said", "SetScores", "frame_of"]

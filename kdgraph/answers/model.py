@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from kdgraph.answers.sets import SetScores
+from kdgraph.distributions import as_distribution
 from kdgraph.metrics import TopLabel
 
 Said = dict[str, Any]
-"""Answer → what a model says, one for each row: arrays, and what is cut like them."""
+"""Answer → what a model says, one for each row: arrays, and what is cut like them. The ``ood_score`` of a model that scores sets is not."""
 
 METHODS = {"proba": "predict_proba", "top": "predict_confidence", "ood_score": "ood_score", "distribution": "predict_dist"}
 """What a model can be asked, by the name that metrics know it by, and the method of a part that answers."""
@@ -43,11 +45,25 @@ class Model:
         """Whether it predicts classes."""
         return self.gives("proba") or self.gives("top")
 
+    @property
+    def scores_sets(self) -> bool:
+        """Whether its out-of-distribution score is one of sets of rows, so that it has none of a row by itself."""
+        return hasattr(self._part_for("ood_score"), "ood_score_of_sets")
+
+    def score_sets(self, X: np.ndarray, rng: np.random.Generator) -> SetScores:
+        """Out-of-distribution scores of sets that are drawn from X, of a model that :attr:`scores_sets`."""
+        part = self._part_for("ood_score")
+        return SetScores(part.ood_score_of_sets(X, rng), part.set_size_, part.level)
+
     def ask(self, answers: Collection[str], X: np.ndarray) -> Said:
         """What it says of X: Float[n, d] or images Float[n, c, h, w].
 
         Every model that classifies has a confidence, the largest probability unless a part has one of its own, and an out-of-distribution
-        score, minus the confidence unless a part has one.
+        score, minus the confidence unless a part has one. What is said of a row depends on no other row.
+
+        Raises
+        ------
+        TypeError : of what it cannot say; of ``ood_score``, where it :attr:`scores_sets`.
         """
         said: Said = {}
         if {"proba", "ood_score"} <= set(answers) and (both := self._gives_both()) is not None:
@@ -67,7 +83,11 @@ class Model:
 
     def _say(self, answer: str, X: np.ndarray, said: Said) -> Any:
         part = self._part_for(answer)
+        if answer == "ood_score" and self.scores_sets:
+            raise TypeError(f"{type(part).__name__} scores sets of rows, and says nothing of a row by itself; ask score_sets")
         if part is not None and hasattr(part, METHODS[answer]):
+            if answer == "distribution":
+                return as_distribution(part.predict_dist(X))
             if answer != "top":
                 return getattr(part, METHODS[answer])(X)
             predicted = np.searchsorted(part.classes_, part.predict(X))

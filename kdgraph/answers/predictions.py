@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kdgraph.answers.model import Said
+from kdgraph.answers.sets import SetScores
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,7 +21,10 @@ COLUMNS: dict[str, Callable[[Any, np.ndarray], dict[str, np.ndarray]]] = {
     "proba": lambda proba, classes: {str(name): proba[:, k] for k, name in enumerate(classes.tolist())},
     "top": lambda top, classes: {"predicted": classes[top.predicted].astype(object), "confidence": top.confidence},
     "ood_score": lambda score, classes: {"ood_score": score},
-    "distribution": lambda given, classes: {"mean": given.mean(), **{f"q{q:g}": given.ppf(q) for q in QUANTILES}},
+    "distribution": lambda given, classes: {
+        "mean": given.mean(),
+        **dict(zip((f"q{q:g}" for q in QUANTILES), given.ppf(np.array(QUANTILES)).T, strict=True)),
+    },
 }
 """Answer → the columns that show it."""
 
@@ -33,7 +37,8 @@ class Predictions:
     ----------
     on : "test", "grid" or "ood".
     n : rows.
-    parent, calibrated : answer (``proba``, ``top``, ``ood_score``, ``distribution``) → what the model says, one for each row.
+    parent, calibrated : answer (``proba``, ``top``, ``ood_score``, ``distribution``) → what the model says, one for each row; an
+        ``ood_score`` may be :class:`SetScores`.
     ood : name of the set if it is out of distribution, and ``params`` which of its family, e.g. ``{"radius": 2.0}``.
     y : Int[n] (Float[n] in regression) or None; truth : Float[n, K] or None.
     id_values : values of the one parameter in ``params`` at which the family is in distribution.
@@ -86,7 +91,10 @@ class Evaluation:
 
 
 def frame_of(predictions: Sequence[Predictions], classes: np.ndarray) -> pd.DataFrame:
-    """One row for each test and out-of-distribution row: set, its params, row, label, and what parent and calibrated say."""
+    """One row for each test and out-of-distribution row: set, its params, row, label, and what parent and calibrated say of it.
+
+    ``classes`` are the [K] labels, none in regression. Scores of sets have no column.
+    """
     import pandas as pd
 
     frames = []
@@ -95,7 +103,8 @@ def frame_of(predictions: Sequence[Predictions], classes: np.ndarray) -> pd.Data
             continue
         columns: dict[str, Any] = {"set": found.ood or found.on, **found.params, "row": np.arange(found.n), "y": _labels(found, classes)}
         for of, said in found.models.items():
-            columns |= {f"{of}_{name}": column for answer in said for name, column in COLUMNS[answer](said[answer], classes).items()}
+            of_rows = {answer: given for answer, given in said.items() if not isinstance(given, SetScores)}
+            columns |= {f"{of}_{name}": column for answer in of_rows for name, column in COLUMNS[answer](said[answer], classes).items()}
         frames.append(pd.DataFrame(columns, index=np.arange(found.n)))
     return pd.concat(frames, ignore_index=True)
 
@@ -103,6 +112,6 @@ def frame_of(predictions: Sequence[Predictions], classes: np.ndarray) -> pd.Data
 def _labels(found: Predictions, classes: np.ndarray) -> Any:
     import pandas as pd
 
-    if found.y is not None and not len(classes):  # of a regression
-        return found.y
+    if not len(classes):  # of a regression
+        return np.full(found.n, np.nan) if found.y is None else found.y
     return pd.array([None] * found.n if found.y is None else classes[found.y], dtype=object)

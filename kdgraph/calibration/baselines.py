@@ -84,7 +84,7 @@ class ScoreMap(Uncalibrated):
 
 
 def score_map(parent: Any, method: MapName, rows: Rows, classes: np.ndarray) -> CalibratedClassifierCV:
-    """The map ``method`` behind the fitted ``parent``, fitted on ``rows``, which need some of every one of the ``classes``."""
+    """The map ``method`` behind the fitted ``parent``, fitted on ``rows``, which need some of every one of the ``classes``, [K]."""
     frozen = parent if isinstance(parent, FrozenEstimator) else FrozenEstimator(parent)
     labels, everyone = classes[rows.y], np.arange(len(rows))
     missing = np.setdiff1d(classes, labels)

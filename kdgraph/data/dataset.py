@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from kdgraph.data.scaling import Scaling
+from kdgraph.distributions import Distribution
 from kdgraph.errors import DataError
 
 Posterior = Callable[[np.ndarray], np.ndarray]
@@ -34,9 +35,11 @@ class Dataset:
     feature_names : d names; none for images.
     groups : Int[n] or None; rows of one group belong together.
     posterior : the true P(y|x) as a vectorised function, or None where nobody knows it.
+    distribution : in a regression the true distribution of y at each row, likewise.
     categories : for each feature its values as text, sorted, or None where it is numeric; empty where all are numeric.
     roles : Int8[n] of the roles that the source prescribes (UNUSED, TRAIN, CALIBRATION, TEST), or None.
     facts : what the record says about where the rows come from; plain numbers and text.
+    given_scores : whether X holds the class probabilities of a model that was trained elsewhere, Float[n, K]: nothing is left to train.
     """
 
     name: str
@@ -50,6 +53,8 @@ class Dataset:
     categories: tuple[tuple[str, ...] | None, ...] = ()
     roles: np.ndarray | None = None
     facts: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    given_scores: bool = False
+    distribution: Callable[[np.ndarray], Distribution] | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if self.X.ndim not in (2, 4) or len(self.X) != len(self.y):
@@ -72,6 +77,12 @@ class Dataset:
         """Bool[d]: which features hold categories; of images none."""
         d = self.X.shape[1] if self.X.ndim == 2 else 0
         return np.array([values is not None for values in self.categories] or [False] * d, dtype=bool)
+
+    @property
+    def truth(self) -> np.ndarray | Distribution | None:
+        """What is true of the rows: posteriors Float[n, K], in a regression their distributions, or None where nobody knows it."""
+        known = self.posterior or self.distribution
+        return None if known is None else known(self.X)
 
     @property
     def needs_encoding(self) -> bool:

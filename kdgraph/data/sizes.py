@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Annotated
@@ -105,6 +105,21 @@ class Sizes:
             raise DataError(f"{name} has {n} rows, too few for {self._asked(counts)}; ask for fewer")
         return _checked(name, counts)
 
+    def of_scores(self, name: str, n: int, found: Counts | None = None) -> Counts:
+        """Rows of the score file ``name`` of ``n`` rows: none trains, those that do not test calibrate; of ``found``, where it has roles.
+
+        ``n_learn`` and ``max_learn`` are those that calibrate.
+        """
+        if self.n_train or self.log_share is not None:
+            raise DataError(f"{name} has scores of a model that is trained already; give n_calibration, not n_train or log_share")
+        test = self._testing(n if found is None else found.test, default=TEST_SHARE if found is None else 1.0)
+        rest = n - test if found is None else found.calibration
+        calibration = _capped(_rows(_first(self.n_calibration, self.n_learn), max(rest, 0), 1.0, math.floor), self.max_learn)
+        counts = Counts(0, calibration, test)
+        if calibration > rest or (found is not None and test > found.test):
+            raise DataError(f"{name} has {n} rows, too few for {self._asked(counts)}; ask for fewer")
+        return _checked(name, counts, ("n_calibration", "n_test"))
+
     def of_roles(self, name: str, found: Counts) -> Counts:
         """Rows of the table ``name``, whose source prescribes roles: all of them, unless fewer are asked for.
 
@@ -163,8 +178,8 @@ def _rows(size: Size, of: int, default: float, rounding: Callable[[float], int])
     return max(rounding(round((default if size is None else size) * of, 6)), 0)
 
 
-def _checked(name: str, counts: Counts) -> Counts:
+def _checked(name: str, counts: Counts, needed: Collection[str] = tuple(ROLES)) -> Counts:
     for role, reason in ROLES.items():
-        if getattr(counts, role.removeprefix("n_")) == 0:
+        if role in needed and getattr(counts, role.removeprefix("n_")) == 0:
             raise DataError(f"{name}: {role} is 0, and without such rows {reason}")
     return counts

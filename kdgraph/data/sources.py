@@ -8,18 +8,19 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from kdgraph.data.dataset import Dataset
+from kdgraph.distributions import Distribution
 
 
 @runtime_checkable
 class Simulation(Protocol):
-    """A source that can draw any number of rows."""
+    """A source that can draw any number of rows; ``classes`` is empty if it is a regression."""
 
     name: str
     classes: np.ndarray
     feature_names: tuple[str, ...]
 
     def sample(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """X: Float[n, d] or Float[n, c, h, w], y: Int[n]."""
+        """X: Float[n, d] or Float[n, c, h, w], y: Int[n], Float[n] in regression."""
         ...
 
 
@@ -29,6 +30,15 @@ class PosteriorSimulation(Simulation, Protocol):
 
     def posterior(self, X: np.ndarray, n: int | None = None) -> np.ndarray:
         """P(y|x): Float[m, K] of a sample of ``n`` rows (None: of the population)."""
+        ...
+
+
+@runtime_checkable
+class RegressionSimulation(Simulation, Protocol):
+    """A simulation of a regression that knows the truth."""
+
+    def distribution(self, X: np.ndarray) -> Distribution:
+        """The true distributions of y at the n rows of X: Float[n, d]."""
         ...
 
 

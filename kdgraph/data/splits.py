@@ -13,8 +13,9 @@ from kdgraph.data.dataset import CALIBRATION, TEST, TRAIN, Dataset, Splits
 from kdgraph.data.grouping import grouped_parts
 from kdgraph.data.scaling import Scale, Scaling
 from kdgraph.data.sizes import Counts, Sizes
-from kdgraph.data.sources import PosteriorSimulation, Simulation, Table
+from kdgraph.data.sources import PosteriorSimulation, RegressionSimulation, Simulation, Table
 from kdgraph.data.stratify import stratified_parts
+from kdgraph.distributions import Distribution
 from kdgraph.errors import DataError
 from kdgraph.parameters import annotations_of, check_value
 
@@ -53,6 +54,7 @@ def make_splits(
     -------
     Splits
         The posterior of each role is the exact P(y|x) of a sample of its size, as a function of scaled features; None if nobody knows it.
+        So is, in a regression, its true distribution.
 
     Raises
     ------
@@ -65,9 +67,11 @@ def make_splits(
     for name, value, annotation in (("scale", scale, Scale), ("split", split, SplitBy), ("rare", rare, Rare)):
         check_value(name, value, annotation)
     roles = _roles(source, Sizes(**sizes), split, rng)
-    if roles[0].task == "classification":
+    if roles[0].task == "classification" and not roles[0].given_scores:
         roles = _without_rare(roles) if rare == "drop" else roles
         _check_classes(roles[0], roles[1])
+    if roles[0].given_scores and scale != "none":
+        raise DataError(f"dataset.scale must be none, since {source.name} has class scores, which would be none any more; got {scale}")
     scaling = Scaling.fit(roles[0].X, scale, roles[0].is_categorical)
     return Splits(*(_scaled(role, scaling) for role in roles), scaling=scaling)
 
@@ -91,6 +95,18 @@ class ScaledPosterior:
         return self.source.posterior(self.scaling.undo(X), n=self.n)
 
 
+@dataclass(frozen=True)
+class ScaledDistribution:
+    """The true distribution of a regression as a function of scaled features."""
+
+    source: RegressionSimulation
+    scaling: Scaling
+
+    def __call__(self, X: np.ndarray) -> Distribution:
+        """Of the n scaled rows X: Float[n, d]."""
+        return self.source.distribution(self.scaling.undo(X))
+
+
 def _roles(source: Simulation | Table, sizes: Sizes, split: SplitBy, rng: np.random.Generator) -> list[Dataset]:
     """Unscaled train, calibration and test."""
     if isinstance(source, Table):
@@ -107,8 +123,10 @@ def _draw(source: Simulation, sizes: Sizes, rng: np.random.Generator) -> list[Da
     counts, roles = sizes.of_simulation(source.name), []
     for n, generator in zip((counts.train, counts.calibration, counts.test), rng.spawn(3), strict=True):
         X, y = source.sample(n, generator)
-        truth = ScaledPosterior(source, n, Scaling()) if isinstance(source, PosteriorSimulation) else None
-        roles.append(Dataset(source.name, X, y, source.classes, tuple(source.feature_names), posterior=truth))
+        truth: dict[str, Any] = {"posterior": ScaledPosterior(source, n, Scaling())} if isinstance(source, PosteriorSimulation) else {}
+        truth |= {"distribution": ScaledDistribution(source, Scaling())} if isinstance(source, RegressionSimulation) else {}
+        task = "classification" if len(source.classes) else "regression"
+        roles.append(Dataset(source.name, X, y, source.classes, tuple(source.feature_names), task, **truth))
     return roles
 
 
@@ -117,7 +135,7 @@ def _divided(table: Dataset, sizes: Sizes, split: SplitBy, rng: np.random.Genera
     strata = table.y if table.task == "classification" else np.zeros(len(table.y), dtype=int)
     if split == "auto" and table.roles is not None:
         return _prescribed(table, strata, sizes, rng)
-    counts = sizes.of_table(table.name, len(table.y))
+    counts = (sizes.of_scores if table.given_scores else sizes.of_table)(table.name, len(table.y))
     wanted = [counts.test, counts.calibration, counts.train]
     if split == "group" and table.groups is None:
         raise DataError(f"{table.name} has no groups to keep together; name their column (groups), or give split=random")
@@ -131,10 +149,11 @@ def _divided(table: Dataset, sizes: Sizes, split: SplitBy, rng: np.random.Genera
 def _prescribed(table: Dataset, strata: np.ndarray, sizes: Sizes, rng: np.random.Generator) -> list[np.ndarray]:
     """The same where the source prescribes roles; without calibration rows, these come out of the training rows."""
     train, calibration, test = (np.flatnonzero(table.roles == role) for role in (TRAIN, CALIBRATION, TEST))
-    counts = sizes.of_roles(table.name, Counts(len(train), len(calibration), len(test)))
+    found = Counts(len(train), len(calibration), len(test))
+    counts = sizes.of_scores(table.name, len(table.y), found) if table.given_scores else sizes.of_roles(table.name, found)
 
     def some(rows: np.ndarray, *wanted: int) -> list[np.ndarray]:
-        return [rows[part] for part in stratified_parts(strata[rows], wanted, rng)]
+        return [rows[part] for part in stratified_parts(strata[rows], wanted, rng)] if len(rows) else [rows] * len(wanted)
 
     (test,) = some(test, counts.test)
     if len(calibration):
@@ -176,5 +195,6 @@ def _check_classes(train: Dataset, calibration: Dataset) -> None:
 
 
 def _scaled(role: Dataset, scaling: Scaling) -> Dataset:
-    truth = replace(role.posterior, scaling=scaling) if isinstance(role.posterior, ScaledPosterior) else role.posterior
-    return replace(role, X=scaling.apply(role.X), posterior=truth)
+    truths = {name: getattr(role, name) for name in ("posterior", "distribution")}
+    known = {name: replace(one, scaling=scaling) for name, one in truths.items() if isinstance(one, ScaledPosterior | ScaledDistribution)}
+    return replace(role, X=scaling.apply(role.X), **known)

@@ -100,18 +100,18 @@ def shrunk(moments: Moments) -> np.ndarray:
     """Variances drawn towards a pooled scale as if each polytope held one more row at that distance: (n_r·var_r + s²)/(n_r + 1).
 
     Nearly all polytopes of a fully grown forest hold one row, whose variance by Eq. 10 is 1e-6, while the few others' is 10⁴ times wider:
-    no single density floor is then one distance. Here s² is, feature by feature, the spacing between neighbouring polytopes.
+    no single density floor is then one distance. Float[p, d]; here s² is, feature by feature, the spacing between neighbouring polytopes.
     """
     return moments.shrunk_to(moments.spacing)
 
 
 def as_printed(moments: Moments) -> np.ndarray:
-    """Eq. 10: λ inside the mean, so that it vanishes as a polytope fills."""
+    """Float[p, d]: Eq. 10, λ inside the mean, so that it vanishes as a polytope fills."""
     return moments.variance + LAMBDA / moments.size[:, None]
 
 
 def per_sample(moments: Moments) -> np.ndarray:
-    """Eq. 10 with λ added to every row's square, as the published implementation does."""
+    """Float[p, d]: Eq. 10 with λ added to every row's square, as the published implementation does."""
     return moments.variance + LAMBDA
 
 

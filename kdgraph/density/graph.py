@@ -121,7 +121,7 @@ class KernelDensityGraph:
 
 
 def in_blocks(function: Callable[[Any], np.ndarray], X: Any) -> np.ndarray:
-    """``function`` of the rows ``X`` (an array or a data frame), a bounded number at a time; of none, it is asked all the same."""
+    """``function`` of the rows ``X`` (Float[n, …] or a data frame), a bounded number at a time; of none, it is asked all the same."""
     return np.concatenate([function(block) for block in blocks_of(X)])
 
 

@@ -31,7 +31,7 @@ _CHUNK = 4096
 
 
 def nll(proba: np.ndarray, rows: Rows) -> float:
-    """Sum of the weighted negative log likelihoods, with the clip of the search."""
+    """Sum over rows of the weighted negative log likelihoods of ``proba``, Float[n, K], with the clip of the search."""
     return -float(np.log(np.maximum(proba[np.arange(len(rows)), rows.y], _CLIP)) @ rows.weight)
 
 

@@ -54,6 +54,8 @@ class Fitted:
 def fit_kdgraph(partition: Partition, train: Rows, held_out: Rows, prior: np.ndarray, options: Options) -> Fitted:
     """Masses around the query mixed with the parent's vote, by held-out NLL; variances shrunk to a pooled scale; a conformal floor.
 
+    As of all variants: ``prior`` is Float[K], the class shares of the training rows.
+
     With ``lend_calibration`` the held-out rows lend their class masses, for the forest has not bent its leaves to their labels. They carry
     no Gaussians, so the floor is still judged on rows that the density has not seen.
     """
@@ -86,7 +88,10 @@ def fit_kdgraph(partition: Partition, train: Rows, held_out: Rows, prior: np.nda
 
 
 def fit_paper(partition: Partition, train: Rows, held_out: Rows, prior: np.ndarray, options: Options) -> Fitted:
-    """Eq. 4 to 15 and Table 2 as printed: w = K^(k log n) with k searched, variances by Eq. 10, b = exp(-1e-7)."""
+    """Eq. 4 to 15 and Table 2 as printed: w = K^(k log n) with k searched, variances by Eq. 10, b = exp(-1e-7).
+
+    Parameters as of :func:`fit_kdgraph`.
+    """
     exponents = (K_GRID if options.k == "auto" else np.array([options.k])) * math.log(len(train))
     objective = nll if options.criterion == "nll" else _ece_in(15)
     fitted = _fit_nearest(partition, train, held_out, prior, options, as_printed, [lambda _: exponents], objective)
@@ -97,6 +102,7 @@ def fit_reference(partition: Partition, train: Rows, held_out: Rows, prior: np.n
     """The published implementation of October 2023: w = K^k without log n, k by ECE, λ added per sample, log b = -1e100.
 
     It made the in-distribution columns of Figures 2 and 5 to 8. Its floor cannot act: no log density is that small nearer than 1e47.
+    Parameters as of :func:`fit_kdgraph`.
     """
     theirs = options.published
     stages: Sequence[Stage] = theirs.stages if options.k == "auto" else [lambda _: np.array([options.k])]
@@ -107,7 +113,7 @@ def fit_figure1(partition: Partition, train: Rows, held_out: Rows, prior: np.nda
     """The version of August 2023 that made Figure 1: variances over all rows weighted by w = K^p, no search; p is 1 + ⌊log10(n)/3⌋ for
     forests and log2(n) for networks.
 
-    Its floor is log(10⁹) - 10^√d - log10 n, that figure's in-distribution setting.
+    Its floor is log(10⁹) - 10^√d - log10 n, that figure's in-distribution setting. Parameters as of :func:`fit_kdgraph`.
     """
     exponent = options.published.figure1_exponent(len(train)) if options.k == "auto" else float(options.k)
     place = partition.place(train.X)
@@ -127,7 +133,7 @@ VARIANTS: dict[str, Callable[[Partition, Rows, Rows, np.ndarray, Options], Fitte
 
 
 def weighted_gaussians(graph: KernelDensityGraph, points: np.ndarray, exponent: float) -> PolytopeGaussians:
-    """The same means; variances (Σ_i w_ri (x_i - μ_r)² + λ) / Σ_i w_ri over all training rows ``points``, by feature, with w = K^exponent.
+    """The same means; variances (Σ_i w_ri (x_i - μ_r)² + λ) / Σ_i w_ri over the training rows ``points``, Float[n, d], with w = K^exponent.
 
     Expanded into sums of w, w·x and w·x² about the overall mean, so that the index gives them in one pass.
     """

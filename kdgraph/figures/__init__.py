@@ -5,11 +5,16 @@ from __future__ import annotations
 from kdgraph.figures.by_set import confidence_by_set
 from kdgraph.figures.colormap import posterior_colormap
 from kdgraph.figures.confidence import confidence_against_radius
+from kdgraph.figures.confidence_by_class import OfClass, confidence_by_class
 from kdgraph.figures.critical_difference import Ranked, critical_difference_diagram
 from kdgraph.figures.images import image_row
 from kdgraph.figures.improvement import improvement_summary
+from kdgraph.figures.local import lce_landscape
+from kdgraph.figures.local_by_bandwidth import lce_against_bandwidth
+from kdgraph.figures.ood_scores import ood_scores
 from kdgraph.figures.pages import dataset_pages
 from kdgraph.figures.panels import Repeated
+from kdgraph.figures.pit import CoverageCurve, coverage_against_level, pit_histogram
 from kdgraph.figures.posterior import posterior_maps
 from kdgraph.figures.posterior_grid import posterior_grid
 from kdgraph.figures.reliability import reliability_diagram
@@ -18,15 +23,23 @@ from kdgraph.figures.style import save, styled
 from kdgraph.figures.summary import simulation_summary
 
 __all__ = [
+    "CoverageCurve",
+    "OfClass",
     "Ranked",
     "Repeated",
     "confidence_against_radius",
     "confidence_against_shift",
+    "confidence_by_class",
     "confidence_by_set",
+    "coverage_against_level",
     "critical_difference_diagram",
     "dataset_pages",
     "image_row",
     "improvement_summary",
+    "lce_against_bandwidth",
+    "lce_landscape",
+    "ood_scores",
+    "pit_histogram",
     "posterior_colormap",
     "posterior_grid",
     "posterior_maps",

@@ -17,7 +17,7 @@ Bands = Mapping[str, tuple[np.ndarray, np.ndarray]]
 
 
 def spread(wanted: Sequence[float], gap: float, low: float = -np.inf, high: float = np.inf) -> np.ndarray:
-    """Positions nearest to the wanted ones (least squares) that keep their order and are at least ``gap`` apart.
+    """Float[m]: positions nearest to the wanted ones (least squares) that keep their order and are at least ``gap`` apart.
 
     Neighbours that are too close are merged into a block around their mean, until no two blocks touch; what then leaves
     ``low`` to ``high`` is pushed back in, as far as there is room.
@@ -63,5 +63,5 @@ def note_above(axes: Axes, text: str, x: float, ha: Literal["left", "center"], p
 
 
 def confidence_floor(lines: Iterable[np.ndarray | float]) -> float:
-    """Where an axis of confidence begins: a multiple of .05 that leaves some room below the lowest of these."""
+    """Where an axis of confidence begins: a multiple of .05 with some room below the lowest of these lines, Float[…] or numbers."""
     return max(0.0, float(np.floor(20 * min(float(np.min(line)) for line in lines) - 0.5) / 20))

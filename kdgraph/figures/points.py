@@ -20,7 +20,7 @@ def class_points(axes: Axes, X: np.ndarray, y: np.ndarray) -> None:
 
 
 def check_points(name: str, X: np.ndarray, y: np.ndarray) -> None:
-    """Refuse what is not two features with a label each.
+    """Refuse what is not two features, Float[n, 2], with a label each, Int[n].
 
     Raises
     ------

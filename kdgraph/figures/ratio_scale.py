@@ -17,13 +17,13 @@ _BETWEEN = {"x": 0.3, "y": 0.16}  # least distance of two ticks: inches
 
 
 def to_ratio(values: ArrayLike) -> np.ndarray:
-    """Improvements as they are, but v < 0 as v/(1 - v), which is minus the improvement with parent and method exchanged."""
+    """Elementwise: improvements as they are, but v < 0 as v/(1 - v), which is minus the improvement with parent and method exchanged."""
     v = np.asarray(values, dtype=np.float64)
     return np.where(v < 0, v / (1 - np.minimum(v, 0)), v)
 
 
 def from_ratio(places: ArrayLike) -> np.ndarray:
-    """The inverse of :func:`to_ratio`; places below -0.999 count as that."""
+    """Elementwise the inverse of :func:`to_ratio`; places below -0.999 count as that."""
     u = np.asarray(places, dtype=np.float64)
     return np.where(u < 0, u / (1 + np.clip(u, _FAR, 0)), u)
 

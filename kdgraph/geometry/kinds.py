@@ -97,7 +97,7 @@ class PipelinePartition:
         return self._inner.embed(self._transform(X))
 
     def encode(self, X: Any) -> np.ndarray:
-        """Codes of the last step at the transformed rows."""
+        """[n, …]: codes of the last step at the transformed rows."""
         return self._inner.encode(self._transform(X))
 
     def place(self, X: Any) -> Place:
@@ -105,19 +105,19 @@ class PipelinePartition:
         return self._inner.place(self._transform(X))
 
     def similarity(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """Geodesic similarity of codes of the last step."""
+        """Float[m, n]: geodesic similarity of codes of the last step."""
         return self._inner.similarity(a, b)
 
     def paired_similarity(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """The same of codes side by side."""
+        """Float[n]: the same of codes side by side."""
         return self._inner.paired_similarity(a, b)
 
     def vote(self, place: Place) -> np.ndarray:
-        """The last step's own probabilities."""
+        """Float[n, K]: the last step's own probabilities."""
         return self._inner.vote(place)
 
     def index(
         self, codes: np.ndarray, class_weights: np.ndarray, *, rows: np.ndarray | None = None, n_anchors: int | None = None
     ) -> PolytopeIndex:
-        """Index of the last step."""
+        """Index of the last step; arguments as of :class:`Partition`."""
         return self._inner.index(codes, class_weights, rows=rows, n_anchors=n_anchors)

@@ -21,7 +21,7 @@ def over_blocks(
     Parameters
     ----------
     compute : function of some rows alone; where no memory is shared it is pickled.
-    rows : array of queries.
+    rows : [n, …], the queries.
     blocks : slices or integer arrays.
     n_jobs : workers. Inside ``joblib.parallel_config(backend=…)``, of a cluster of Dask or Ray for instance, they are that backend's.
     """

@@ -47,5 +47,5 @@ class Partition(Protocol):
     def index(
         self, codes: np.ndarray, class_weights: np.ndarray, *, rows: np.ndarray | None = None, n_anchors: int | None = None
     ) -> PolytopeIndex:
-        """Index of polytopes, the ``rows`` of ``codes`` that stand for them, for class masses and nearest polytopes."""
+        """Index of polytopes, the ``rows`` (Int[p]) of ``codes`` [n, …] that stand for them, for class masses and nearest polytopes."""
         ...

@@ -12,38 +12,70 @@ from kdgraph.metrics.calibration import ReliabilityBins, ece, ece_by_edges, mce,
 from kdgraph.metrics.confidence import mmc, mmc_wrong, oce, oce_of_mean
 from kdgraph.metrics.improvement import Improvement, absolute_improvement, relative_improvement
 from kdgraph.metrics.inputs import INPUTS
+from kdgraph.metrics.local_calibration import LocalErrors, local_errors
+from kdgraph.metrics.local_error import lce, lce_n_eff, mlce
+from kdgraph.metrics.local_kernel import LocalMeans, local_means, rms_of
+from kdgraph.metrics.local_tables import lce_by_bandwidth, lce_map
+from kdgraph.metrics.ood import aupr_in, aupr_out, auroc, fpr90, fpr95
 from kdgraph.metrics.posterior import hellinger
 from kdgraph.metrics.registry import METRICS, Metric, mean_over_rows, metric, table
+from kdgraph.metrics.regression import coverage, coverage_curve, crps, interval_score, mse_mean, pit_histogram, pit_ks, rmse
 from kdgraph.metrics.scoring import Score, check_metric, needs, options_of, score, tabulate
 from kdgraph.metrics.top_label import TopLabel
+from kdgraph.metrics.top_label_accuracy import brier_top, nll_top
 
 __all__ = [
     "INPUTS",
     "METRICS",
     "Improvement",
+    "LocalErrors",
+    "LocalMeans",
     "Metric",
     "ReliabilityBins",
     "Score",
     "TopLabel",
     "absolute_improvement",
+    "aupr_in",
+    "aupr_out",
+    "auroc",
     "brier",
+    "brier_top",
     "check_metric",
+    "coverage",
+    "coverage_curve",
+    "crps",
     "ece",
     "ece_by_edges",
     "error",
+    "fpr90",
+    "fpr95",
     "hellinger",
+    "interval_score",
+    "lce",
+    "lce_by_bandwidth",
+    "lce_map",
+    "lce_n_eff",
+    "local_errors",
+    "local_means",
     "mce",
     "mean_over_rows",
     "metric",
+    "mlce",
     "mmc",
     "mmc_wrong",
+    "mse_mean",
     "needs",
     "nll",
+    "nll_top",
     "oce",
     "oce_of_mean",
     "options_of",
+    "pit_histogram",
+    "pit_ks",
     "relative_improvement",
     "reliability_bins",
+    "rms_of",
+    "rmse",
     "score",
     "table",
     "tabulate",

@@ -67,8 +67,8 @@ def reliability_bins(confidence: np.ndarray, correct: np.ndarray, *, bins: Count
         No rows, shapes that differ, or a confidence outside [0, 1] by more than 1e-6.
     """
     confidence, correct = _checked_rows(confidence, correct)
-    edges = _edges(confidence, bins, strategy)
-    index = np.clip(np.searchsorted(edges, confidence, side="left") - 1, 0, len(edges) - 2)
+    edges = bin_edges(confidence, bins, strategy)
+    index = bin_of(confidence, edges)
     count = np.bincount(index, minlength=len(edges) - 1)
     nobody = np.where(count > 0, 1.0, np.nan)
     rows = np.maximum(count, 1)
@@ -168,8 +168,13 @@ def _top_label_bins(y: np.ndarray, top: Top, bins: int, strategy: Strategy) -> R
     return reliability_bins(top.confidence, top.correct(y), bins=bins, strategy=strategy)
 
 
-def _edges(confidence: np.ndarray, bins: int, strategy: Strategy) -> np.ndarray:
-    """Float[b + 1] from 0 to 1."""
+def bin_of(confidence: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """Int[n]: the bin of each confidence, ``lower < confidence <= upper`` of ``edges``: Float[b + 1], the first bin holding 0 too."""
+    return np.clip(np.searchsorted(edges, confidence, side="left") - 1, 0, len(edges) - 2)
+
+
+def bin_edges(confidence: np.ndarray, bins: int, strategy: Strategy) -> np.ndarray:
+    """Float[b + 1] from 0 to 1: the edges of :func:`reliability_bins`."""
     if isinstance(bins, bool) or not isinstance(bins, (int, np.integer)) or bins < 1:
         raise ParameterError(f"bins must be an integer from 1, got {bins!r}")
     steps = np.arange(bins + 1)

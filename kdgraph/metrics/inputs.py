@@ -41,7 +41,7 @@ def checked(arguments: Mapping[str, Any]) -> dict[str, Any]:
         One line that names the array, what it has and the rule.
     """
     result = {name: INPUTS[name].read(value) if name in INPUTS else value for name, value in arguments.items()}
-    said = next((name for name in _SAID if name in result), None)
+    said = next((name for name in SAID if name in result), None)
     if said is not None:
         _fit_together(result, said)
     return result
@@ -108,8 +108,8 @@ def _rows(value: Any) -> np.ndarray:
 
 INPUTS: dict[str, Input] = {
     "y": Input("the labels", "ask only for metrics of the predictions alone there (mmc, oce)", np.asarray),
-    "proba": Input("predicted probabilities", "use a method that predicts them", lambda value: probabilities("proba", value)),
-    "top": Input("predicted classes with their confidence", "use a method that classifies", _top_label),
+    "proba": Input("predicted probabilities", "use one that predicts them", lambda value: probabilities("proba", value)),
+    "top": Input("predicted classes with their confidence", "use one that classifies", _top_label),
     "prior": Input(
         "the class shares of the training rows",
         "pass them as prior",
@@ -119,15 +119,15 @@ INPUTS: dict[str, Input] = {
     "truth": Input("the true posterior", "use metrics=default, or a simulation", _truth),
     "X": Input("the rows' features", "pass them as X", _rows),
     "groups": Input("groups of rows", "name the column that has them (dataset.groups)", np.asarray),
-    "ood_score": Input("out-of-distribution scores", "use a method that gives them", _numbers("ood_score", finite=False)),
+    "ood_score": Input("out-of-distribution scores", "use one that does", _numbers("ood_score", finite=False)),
     "id_score": Input(
         "out-of-distribution scores of the test rows", "ask for it in metrics.ood", _numbers("id_score", finite=False), by_row=False
     ),
-    "distribution": Input("predictive distributions", "use a method for regression", lambda value: value),
+    "distribution": Input("predictive distributions", "use one for regression", lambda value: value),
 }
 """By parameter name; every other parameter of a metric is an option."""
 
-_SAID = ("proba", "top", "distribution", "ood_score")
+SAID = ("proba", "top", "distribution", "ood_score")
 """Inputs that a model says of the rows, which all others must fit."""
 
 

@@ -51,7 +51,7 @@ def metric(label: str, *, better: Better) -> Callable[[Callable[P, float]], Metr
 
 
 def table(label: str) -> Callable[[Callable[P, Mapping[str, np.ndarray]]], Metric[P]]:
-    """Register a function that returns columns of equal lengths by name; its arrays are checked before it sees them."""
+    """Register a function that returns columns of equal lengths by name, each [m]; its arrays are checked before it sees them."""
 
     def decorate(function: Callable[P, Mapping[str, np.ndarray]]) -> Metric[P]:
         return _register(_with_checked_inputs(function), None, label, "neither", is_table=True)
@@ -60,7 +60,7 @@ def table(label: str) -> Callable[[Callable[P, Mapping[str, np.ndarray]]], Metri
 
 
 def mean_over_rows(label: str, *, better: Better) -> Callable[[Callable[P, np.ndarray]], Metric[P]]:
-    """Register the mean of a function that returns one number a row; the function itself stays reachable as ``by_row``.
+    """Register the mean of a function that returns Float[n], one number a row; the function itself stays reachable as ``by_row``.
 
     The mean over no row at all is NaN.
     """

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from kdgraph.errors import ConfigError
-from kdgraph.metrics.inputs import INPUTS, n_rows
+from kdgraph.metrics.inputs import INPUTS, SAID, n_rows
 from kdgraph.metrics.registry import METRICS
 
 
@@ -109,7 +109,8 @@ def check_metric(name: str, available: Iterable[str], options: Mapping[str, Any]
     given |= {"top"} if "proba" in given else set()
     for missing in sorted(needs(name) - given):
         needed = INPUTS[missing]
-        raise ConfigError(f"{name} needs {needed.words}, which {source} does not have; {needed.remedy}")
+        who = "the method does not give" if missing in SAID else f"{source} does not have"
+        raise ConfigError(f"{name} needs {needed.words}, which {who}; {needed.remedy}")
 
 
 def _find(name: str) -> Any:

@@ -19,6 +19,7 @@ from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 from sklearn.tree import BaseDecisionTree
+from sklearn.utils.metaestimators import available_if
 
 from kdgraph.data.dataset import Dataset
 from kdgraph.parameters import Count, check_parameters
@@ -81,7 +82,16 @@ class Preprocess:
             standardize=self.standardize,
             max_categories=self.max_categories,
         )
-        return Pipeline([("columns", columns), ("model", estimator)])
+        return Encoded([("columns", columns), ("model", estimator)])
+
+
+class Encoded(Pipeline):
+    """A parent behind what encodes its columns; it predicts distributions where the parent does, which pipelines do not by themselves."""
+
+    @available_if(lambda self: hasattr(self._final_estimator, "predict_dist"))
+    def predict_dist(self, X: Any) -> Any:
+        """Distributions of the n rows of X: Float[n, d]."""
+        return self[-1].predict_dist(self[:-1].transform(X))
 
 
 class Untouched:

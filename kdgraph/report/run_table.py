@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
 
-from kdgraph.report.metrics_text import Entry, Record, column_names, distance_from_ideal, entries, far_field, label, number
+from kdgraph.report.metrics_text import MISSING, Record, Values, by_measure, distance_from_ideal, number
+from kdgraph.results.complete import refuse_incomplete
+from kdgraph.results.measures import Measure
+from kdgraph.results.parts import AS_IN_PAPER, after, chain, is_as_in_paper
+from kdgraph.results.usual import far
 
 MARK = " ◂"
+MOST_SETS = 3
+"""Out-of-distribution sets of a family that are shown."""
 
 
 def run_table(record: Record, run_dir: str, *, before: bool = False) -> str:
@@ -17,17 +23,22 @@ def run_table(record: Record, run_dir: str, *, before: bool = False) -> str:
     record : of the run.
     run_dir : where it is, as the user would type it.
     before : whether the run was found done.
+
+    Raises
+    ------
+    UsageError
+        The record lacks a key that all have.
     """
+    refuse_incomplete(record, run_dir)
     return "\n".join(
         [_title(record), _stages(record, before), *_notes(record), *_metrics(record), *_warnings(record), _files(record, run_dir)]
     )
 
 
 def _title(record: Record) -> str:
-    data, gate = record["dataset"], record["gate"]
-    rows = " · ".join(f"{data['n_' + role]:,} {role}" for role in ("train", "calibration", "test"))
-    chain = " → ".join([f"{data['name']} ({rows})", record["parent"], record["calibrator"], *([f"{gate} gate"] if gate != "none" else [])])
-    return f"{chain}        seed {record['seed']}"
+    data = record["dataset"]
+    rows = " · ".join(f"{data['n_' + role]:,} {role}" for role in ("train", "calibration", "test") if data["n_" + role])
+    return f"{data['name']} ({rows}) → {chain(record)}        seed {record['seed']}"
 
 
 def _stages(record: Record, before: bool) -> str:
@@ -39,10 +50,10 @@ def _stages(record: Record, before: bool) -> str:
 
 
 def _notes(record: Record) -> list[str]:
-    """What a reader of the numbers must know of rows that come from elsewhere."""
+    """What a reader of the numbers must know of the rows that they are of, and of rows that come from elsewhere."""
     told = {record["dataset"]["name"]: record["dataset"].get("source") or {}}
-    told |= {found["name"]: found["source"] for found in record.get("ood_sets", [])}
-    notes = []
+    told |= {found["name"]: found["source"] for found in record["ood_sets"]}
+    notes = [f"  {AS_IN_PAPER}"] if is_as_in_paper(record) else []
     for name, source in told.items():
         words = [*([source["rows"]] if "rows" in source else []), *source.get("repaired", [])]
         words += [f"a subset: {source['subset']}"] if "subset" in source else []
@@ -51,31 +62,42 @@ def _notes(record: Record) -> list[str]:
 
 
 def _metrics(record: Record) -> list[str]:
-    parents = entries(record)
-    shown = [entry for entry in parents if entry["on"] != "ood"] + far_field(parents, at_most=3)
-    calibrated = {_place(entry): entry for entry in entries(record, "calibrated")}
-    names, labels = column_names(record), [label(record, entry) for entry in shown]
-    first = max(map(len, labels), default=0) + 2
-    left, right = max(len(names[0]), 5) + 2, max(len(names[1]), 5) + 3
-    lines = [f"{'':{first}}{names[0]:>{left}}{names[1]:>{right}}"]
-    for text, entry in zip(labels, shown, strict=True):
-        other = calibrated[_place(entry)]
-        marks = _marks(entry, other, record["dataset"]["prior"])
-        cells = f"{number(entry['value']):>{left}}{marks[0]:2}{number(other['value']):>{right - 2}}{marks[1]:2}"
-        lines.append(f"  {text:<{first - 2}}{cells}{_note(entry, record)}".rstrip())
+    """A line for each measure; where nothing comes after the parent, one column."""
+    found = by_measure(record)
+    shown = [*(measure for measure in found if measure.on != "ood"), *far([*found], MOST_SETS, detects=record["detector"] != "none")]
+    names = {"parent": str(record["parent"])} | ({"calibrated": " + ".join(after(record))} if after(record) else {})
+    first = max((len(measure.label) for measure in shown), default=0) + 2
+    numbers = {of: [number(found[measure][of]["value"]) for measure in shown if of in found[measure]] for of in names}
+    widths = {of: max(map(len, [name, "0.000", *numbers[of]])) + (2 if of == "parent" else 3) for of, name in names.items()}
+    lines = [f"{'':{first}}" + "".join(f"{name:>{widths[of]}}" for of, name in names.items())]
+    for measure in shown:
+        text = "".join(_cells(measure, found[measure], widths, record))
+        lines.append(f"  {measure.label:<{first - 2}}{text}{_note(measure, record)}".rstrip())
     return lines
 
 
-def _marks(parent: Entry, calibrated: Entry, prior: Any) -> tuple[str, str]:
-    """The mark stands at the better of two that differ as printed."""
-    a, b = distance_from_ideal(parent, prior), distance_from_ideal(calibrated, prior)
-    if a is None or b is None or number(parent["value"]) == number(calibrated["value"]):
-        return "", ""
-    return (MARK, "") if a < b else ("", MARK)
+def _cells(measure: Measure, values: Values, widths: Mapping[str, int], record: Record) -> list[str]:
+    """Numbers with room for the mark behind each, which the next column's width has in it."""
+    best = _better(measure, values, record) if len(widths) > 1 else None
+    numbers = {of: number(values[of]["value"]) if of in values else MISSING for of in widths}
+    return [
+        f"{numbers[of]:>{width - (len(MARK) if of == 'calibrated' else 0)}}{MARK if of == best else '':{len(MARK)}}"
+        for of, width in widths.items()
+    ]
 
 
-def _note(entry: Entry, record: Record) -> str:
-    return f"   prior {max(record['dataset']['prior']):.3f}" if entry["on"] == "ood" and entry["metric"] == "mmc" else ""
+def _better(measure: Measure, values: Values, record: Record) -> str | None:
+    """Whose number is the better one of two that differ as printed."""
+    distance = {of: distance_from_ideal(measure, entry["value"], record["dataset"]["prior"]) for of, entry in values.items()}
+    known = {of: value for of, value in distance.items() if value is not None}
+    if len(known) < 2 or len({number(values[of]["value"]) for of in known}) == 1:
+        return None
+    return min(known, key=lambda of: known[of])
+
+
+def _note(measure: Measure, record: Record) -> str:
+    prior = record["dataset"]["prior"]
+    return f"   prior {max(prior):.3f}" if measure.is_far_confidence and prior else ""
 
 
 def _warnings(record: Record) -> list[str]:
@@ -83,10 +105,7 @@ def _warnings(record: Record) -> list[str]:
 
 
 def _files(record: Record, run_dir: str) -> str:
-    count = len({name.rpartition(".")[0] for name in record["files"]["figures"]})
-    figures = [f"{count} figure{'s' if count > 1 else ''}"] if count else []
-    return "   ".join([run_dir, *figures, "result.json", record["files"]["predictions"]])
-
-
-def _place(entry: Entry) -> tuple[Any, ...]:
-    return entry["metric"], entry["on"], entry["ood"], tuple(sorted(entry["params"].items()))
+    figures = {name.rpartition(".")[0] for name in record["files"]["figures"]}
+    counts = [(len(figures), "figure"), (len(record["files"]["tables"]), "table")]
+    counted = [f"{count} {what}{'s' if count > 1 else ''}" for count, what in counts if count]
+    return "   ".join([run_dir, *counted, "result.json", record["files"]["predictions"]])

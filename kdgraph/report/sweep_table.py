@@ -5,12 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import mean, stdev
+from typing import Any
 
-from kdgraph.report.metrics_text import MISSING, Entry, Record, entries, far_field, label, number
+from kdgraph.report.metrics_text import MISSING, Record, by_measure, number
+from kdgraph.results.complete import refuse_incomplete
+from kdgraph.results.measures import Measure, tell_apart
+from kdgraph.results.parts import AS_IN_PAPER, PARTS, after, is_as_in_paper
+from kdgraph.results.usual import NEAR, far
+from kdgraph.run_config import METHOD_ENDS
 
-COLUMNS = ("error", "nll", "ece", "hellinger")
-"""Metrics on test rows and on the grid that the table shows, of those that were measured; everything else is in the records."""
-
+MOST_SETS, MOST_FAR = 2, 6
+"""Out-of-distribution sets of a family that are shown, and columns of them all."""
+AT_LEAST = 4
+"""Columns, as far as there is something to show."""
 MOST_WARNINGS = 10
 """Lines of them below the tables."""
 
@@ -24,7 +31,15 @@ class Done:
 
 
 def sweep_table(runs: Sequence[Done]) -> str:
-    """One block for each data set (and each swept setting of it), one row for each parent and each method."""
+    """One block for each data set (and each swept setting of it), one row for each parent and each method.
+
+    Raises
+    ------
+    UsageError
+        A record lacks a key that all have.
+    """
+    for run in runs:
+        refuse_incomplete(run.record, str(run.record.get("run_id", "the run's directory")))
     blocks: dict[tuple[str, ...], list[Done]] = {}
     for run in runs:
         blocks.setdefault((str(run.record["dataset"]["name"]), *_settings(run, "dataset", "ood", "metrics")), []).append(run)
@@ -51,48 +66,56 @@ def _few(names: Sequence[str], at_most: int = 3) -> str:
 
 def _block(name: str, runs: Sequence[Done]) -> list[str]:
     rows = _rows(runs)
-    columns = list(dict.fromkeys(column for values in rows.values() for column in values))
-    cells = {row: [_cell(values.get(column, {}).values()) for column in columns] for row, values in rows.items()}
+    columns = tell_apart(_columns(rows.values(), detects=any(run.record["detector"] != "none" for run in runs)))
+    cells = {row: [_cell(values.get(measure, {}).values()) for measure in columns] for row, values in rows.items()}
     first = max(map(len, rows)) + 3
-    widths = [max([len(column), *(len(line[k]) for line in cells.values())]) + 3 for k, column in enumerate(columns)]
-    prior = mean(max(run.record["dataset"]["prior"]) for run in runs)
-    lines = [f"{name} · {_seeds(runs)} · mean ± standard deviation · prior {prior:.3f}"]
-    lines.append(" " * first + "".join(f"{column:>{width}}" for column, width in zip(columns, widths, strict=True)))
+    widths = [max([len(label), *(len(line[k]) for line in cells.values())]) + 3 for k, label in enumerate(columns.values())]
+    lines = [" · ".join([name, _seeds(runs), "mean ± standard deviation", *_prior(runs)])]
+    lines.append(" " * first + "".join(f"{label:>{width}}" for label, width in zip(columns.values(), widths, strict=True)))
     for row, line in cells.items():
         lines.append(f"  {row:<{first - 2}}" + "".join(f"{cell:>{width}}" for cell, width in zip(line, widths, strict=True)))
-    return lines
+    return lines + ([f"  {METHOD_ENDS['paper']}: {AS_IN_PAPER}"] if any(is_as_in_paper(run.record) for run in runs) else [])
 
 
-def _rows(runs: Sequence[Done]) -> dict[str, dict[str, dict[int, float]]]:
+def _columns(rows: Iterable[Mapping[Measure, Any]], *, detects: bool) -> list[Measure]:
+    """What is read first, and where that is little whatever else was measured; everything is in the records."""
+    there = list(dict.fromkeys(measure for values in rows for measure in values))
+    near = [measure for measure in there if measure.on != "ood"]
+    outside = far(there, MOST_SETS, detects=detects)[:MOST_FAR]
+    first = [measure for measure in near if measure.metric in NEAR]
+    rest = [measure for measure in near if measure not in first][: max(0, AT_LEAST - len(first) - len(outside))]
+    return [*(measure for measure in near if measure in first or measure in rest), *outside]
+
+
+def _rows(runs: Sequence[Done]) -> dict[str, dict[Measure, dict[int, float]]]:
     """Row → column → seed → value. A parent is the same in every method that shares it, so its seeds fall together."""
-    rows: dict[str, dict[str, dict[int, float]]] = {}
+    rows: dict[str, dict[Measure, dict[int, float]]] = {_parent(run): {} for run in runs}
     for run in runs:
-        parent = " ".join([str(run.record["parent"]), *_settings(run, "parent")])
-        rows.setdefault(f"{parent} (parent)", {})
-    for run in runs:
-        parent = " ".join([str(run.record["parent"]), *_settings(run, "parent")])
-        method = _method(run)
-        for row, of in ((f"{parent} (parent)", "parent"), (method, "calibrated")):
-            if of == "calibrated" and run.record["calibrator"] == "none" and run.record["gate"] == "none":
-                continue  # it is the parent
-            for entry in _shown(entries(run.record, of)):
-                if entry["value"] is not None:
-                    rows.setdefault(row, {}).setdefault(label(run.record, entry), {})[run.record["seed"]] = entry["value"]
+        names = {"parent": _parent(run)} | ({"calibrated": _method(run)} if after(run.record) else {})  # else it is the parent
+        for measure, values in by_measure(run.record).items():
+            for of, row in names.items():
+                if of in values and (value := values[of]["value"]) is not None:
+                    rows.setdefault(row, {}).setdefault(measure, {})[run.record["seed"]] = value
     return rows
+
+
+def _parent(run: Done) -> str:
+    return " ".join([str(run.record["parent"]), *_settings(run, "parent"), "(parent)"])
 
 
 def _method(run: Done) -> str:
     """Its label; with swept settings the chosen method's name whatever the values, for one of them may be the preset's own."""
-    settings = _settings(run, "parent", "calibrator", "gate")
+    settings = _settings(run, *PARTS)
     if not settings:
         return str(run.record["method"])
-    parts = [str(run.record[part]) for part in ("parent", "calibrator", "gate") if run.record[part] != "none"]
-    return " ".join([run.swept.get("method", "-".join(parts)), *settings])
+    name = run.swept.get("method", "-".join([str(run.record["parent"]), *after(run.record)]))
+    return " ".join([name + METHOD_ENDS.get(run.record["protocol"], ""), *settings])
 
 
-def _shown(found: Sequence[Entry]) -> list[Entry]:
-    labelled = [entry for entry in found if entry["on"] != "ood" and entry["metric"] in COLUMNS]
-    return [*labelled, *far_field(found, at_most=2)]
+def _prior(runs: Sequence[Done]) -> list[str]:
+    """The largest class prior, which the means far from the data should be at; nothing where there are no classes."""
+    known = [max(run.record["dataset"]["prior"]) for run in runs if run.record["dataset"]["prior"]]
+    return [f"prior {mean(known):.3f}"] if known else []
 
 
 def _settings(run: Done, *groups: str) -> list[str]:
@@ -104,7 +127,7 @@ def _cell(values: Iterable[float]) -> str:
     found = list(values)
     if not found:
         return MISSING
-    return number(mean(found)) + (f" ± {stdev(found):.3f}" if len(found) > 1 else "")
+    return number(mean(found)) + (f" ± {number(stdev(found))}" if len(found) > 1 else "")
 
 
 def _seeds(runs: Sequence[Done]) -> str:

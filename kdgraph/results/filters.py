@@ -1,8 +1,9 @@
 """Words that choose runs: ``dataset=spiral,circle``, ``method!=refit``, ``dataset.n_train=1000``, ``dataset=mfeat_*``.
 
-A key is one of ``dataset method parent calibrator gate ood preprocess`` (names), ``seed``, or a dotted key of the config. Several values
-are alternatives, several filters must all hold. A value is compared as text in which ``*`` and ``?`` stand for anything, and as a number
-if both are numbers; true, false and null are written so. A run that has no such key fails ``=`` and passes ``!=``.
+A key is one of ``dataset method parent calibrator gate detector recalibrator ood preprocess`` (names), ``seed``, or a dotted key of the
+config, such as ``protocol``. Several values are alternatives, several filters must all hold. A value is compared as text in which ``*``
+and ``?`` stand for anything, and as a number if both are numbers; true, false and null are written so. A run that has no such key fails
+``=`` and passes ``!=``.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from typing import Any
 
 from kdgraph.errors import UsageError, did_you_mean
 from kdgraph.messages import unknown_key
+from kdgraph.run_config import AFTER
 
-NAMES = ("dataset", "method", "parent", "calibrator", "gate", "ood", "preprocess", "seed")
+NAMES = ("dataset", "method", "parent", *AFTER, "ood", "preprocess", "seed")
 ABSENT = object()
 _MOST_NAMED = 12
 

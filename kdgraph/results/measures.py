@@ -7,15 +7,17 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
 from kdgraph.errors import UsageError, did_you_mean
-from kdgraph.metrics import METRICS
+from kdgraph.metrics import METRICS, needs
 from kdgraph.metrics.registry import Better
 from kdgraph.results.filters import as_text, flat
 
 Words = tuple[tuple[str, str], ...]
 """Keys and their values as text."""
+Ideal = Literal["lower", "higher", "prior", "none"]
+"""Where better is: nearer to the largest class prior for a confidence far from the data, "none" where a number only describes."""
 
 
 @dataclass(frozen=True)
@@ -54,12 +56,16 @@ class Measure:
         return f"{self.ood}{':' if self.params else ''}{','.join(f'{key}={value:g}' for key, value in self.params)}"
 
     @property
-    def label(self) -> str:
-        """As tables call it: ``ECE (15 bins)``, ``OCE at radius 2``."""
+    def name(self) -> str:
+        """As people call it: ``ECE``; a mean largest probability far from the data is a confidence, which is compared with a prior."""
         known = METRICS.get(self.metric)
-        name = "confidence" if self.on == "ood" and self.metric == "mmc" else known.label if known else self.metric
-        bins = dict(self.options).get("bins")
-        return name + (f" ({bins} bins)" if bins else "") + self._where
+        return "confidence" if self.is_far_confidence else known.label if known else self.metric
+
+    @property
+    def label(self) -> str:
+        """As tables call it, with the options that are numbers: ``ECE (15 bins)``, ``OCE at radius 2``, ``OCE on blend, epsilon 0.5``."""
+        numbers = [f"{value} {key}" if key == "bins" else f"{key} {value}" for key, value in self.options if _is_number(value)]
+        return self.name + (f" ({', '.join(numbers)})" if numbers else "") + self._where
 
     @property
     def better(self) -> Better:
@@ -68,12 +74,30 @@ class Measure:
         return known.better if known and not self.in_distribution else "neither"
 
     @property
+    def ideal(self) -> Ideal:
+        """Where better is."""
+        if self.is_far_confidence and not self.in_distribution:
+            return "prior"
+        return "none" if self.better == "neither" else self.better
+
+    @property
+    def is_far_confidence(self) -> bool:
+        """Whether it is a mean confidence out of distribution, which should be the largest class prior."""
+        return self.on == "ood" and self.metric == "mmc"
+
+    @property
+    def detects(self) -> bool:
+        """Whether it says how well rows out of distribution are told from test rows."""
+        return self.metric in METRICS and "id_score" in needs(self.metric)
+
+    @property
     def _where(self) -> str:
         if self.on != "ood":
             return " on the grid" if self.on == "grid" else ""
         if [key for key, _ in self.params] == ["radius"]:
             return f" at radius {self.params[0][1]:g}"
-        return f" on {', '.join([str(self.ood), *(f'{key} {value:g}' for key, value in self.params)])}"
+        name = [] if self.ood in dict(self.params) else [str(self.ood)]  # intensity 255 is of the family intensity
+        return f" on {', '.join([*name, *(f'{key} {value:g}' for key, value in self.params)])}"
 
 
 def measured(record: Mapping[str, Any]) -> Iterator[tuple[Measure, Mapping[str, Any]]]:
@@ -92,7 +116,15 @@ _measure = lru_cache(maxsize=None)(Measure)
 
 
 def _words(options: Mapping[str, Any]) -> Words:
-    return tuple((key, as_text(value)) for key, value in flat(options))
+    return tuple((key, as_text(value)) for key, value in flat(options) if key != "_target_")
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def tell_apart(measures: Sequence[Measure]) -> dict[Measure, str]:
@@ -105,9 +137,6 @@ def tell_apart(measures: Sequence[Measure]) -> dict[Measure, str]:
         words = [f"{key} {mine[key]}" for key in differing if key in mine]
         labels[measure] = measure.label + (f" ({', '.join(words)})" if words else "")
     return labels
-
-
-DEFAULT_METRICS = ("error", "nll", "ece", "oce")
 
 
 def select(measures: Sequence[Measure], metrics: Sequence[str] = (), on: Sequence[str] = ()) -> list[Measure]:
@@ -132,31 +161,6 @@ def select(measures: Sequence[Measure], metrics: Sequence[str] = (), on: Sequenc
     if not chosen:
         raise UsageError(f"{', '.join(metrics)} was not measured on {', '.join(on)}; 'kdg table' shows what was")
     return list(dict.fromkeys(chosen))
-
-
-def choose(measures: Sequence[Measure], metrics: Sequence[str] = (), on: Sequence[str] = ()) -> list[Measure]:
-    """As :func:`select`, of not too many measures where nothing is said.
-
-    By default the metrics are :data:`DEFAULT_METRICS`, as far as they were measured, on test rows; a metric that was not measured there
-    is taken on the grid, or on the sets that are one of a kind and, of each family, at radius 2 or on the set in the middle.
-    """
-    wanted = metrics or [name for name in DEFAULT_METRICS if any(measure.metric == name for measure in measures)]
-    chosen = select(measures, wanted, on)
-    return chosen if on else [m for name in wanted for m in _usual([measure for measure in chosen if measure.metric == name])]
-
-
-def _usual(of_metric: Sequence[Measure]) -> list[Measure]:
-    for place in ("test", "grid"):
-        if found := [measure for measure in of_metric if measure.on == place]:
-            return found
-    chosen = []
-    for name in dict.fromkeys(measure.ood for measure in of_metric):
-        family = [measure for measure in of_metric if measure.ood == name]
-        outside = [measure for measure in family if not measure.in_distribution] or family
-        middle = outside[(len(outside) - 1) // 2].params
-        at_two = [measure for measure in family if dict(measure.params).get("radius") == 2]
-        chosen += at_two or [measure for measure in family if measure.params == middle]
-    return chosen
 
 
 def _names_of_place(measure: Measure) -> set[str]:

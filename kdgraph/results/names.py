@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from kdgraph.results.filters import ABSENT, as_text, flat, value_of
+from kdgraph.results.parts import PARTS, after
 from kdgraph.results.records import Found
+from kdgraph.run_config import method_label
 
-OF_METHOD = ("preprocess", "parent", "calibrator", "gate")
+OF_METHOD = ("preprocess", *PARTS)
 OF_PARENT = ("preprocess", "parent")
 REPEATS = ("fold",)
 """Keys of a data set that repeat a run on other rows of it, as a seed does."""
@@ -69,7 +71,7 @@ def named(found: Sequence[Found]) -> list[Run]:
     methods = _names([_method(record, dataset) for record, dataset in zip(records, datasets, strict=True)])
     parents = _names([_parent(record, dataset) for record, dataset in zip(records, datasets, strict=True)])
     return [
-        Run(one, dataset, method, parent, _repetition(one.record), one.record["calibrator"] == one.record["gate"] == "none")
+        Run(one, dataset, method, parent, _repetition(one.record), not after(one.record))
         for one, dataset, method, parent in zip(found, datasets, methods, parents, strict=True)
     ]
 
@@ -139,11 +141,11 @@ def _dataset(record: Mapping[str, Any]) -> _Setting:
 
 
 def _method(record: Mapping[str, Any], dataset: str) -> _Setting:
-    """A preset's name says its settings, ``<parent>-<calibrator>`` does not."""
-    parts = [str(record[part]) for part in ("parent", "calibrator", "gate")]
-    composed = record["method"] in ("-".join(parts), "-".join(parts[:2]))
+    """A preset's name says its settings, ``<parent>-<calibrator>`` does not; every name says where it was fitted on test rows."""
+    family = (record["protocol"], *(str(record[part]) for part in PARTS))
+    composed = record["method"] == method_label(record["config"], None, {})
     config = {group: record["config"][group] for group in OF_METHOD}
-    return _Setting(str(record["method"]), tuple(parts), dataset, config, always=composed)
+    return _Setting(str(record["method"]), family, dataset, config, always=composed)
 
 
 def _parent(record: Mapping[str, Any], dataset: str) -> _Setting:

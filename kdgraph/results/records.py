@@ -5,13 +5,14 @@ from __future__ import annotations
 import gc
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from kdgraph.errors import UsageError
+from kdgraph.results.complete import lacking
 from kdgraph.results.filters import parse, refuse_unknown
 from kdgraph.run_config import RECORD_SCHEMA
 from kdgraph.runner.watch import Watch
@@ -30,7 +31,7 @@ class Found:
 def find(out: str | Path, filters: Sequence[str] = (), tell: Callable[[str], None] | None = None) -> list[Found]:
     """Every finished run below ``out`` that passes all filters.
 
-    Records of another schema, and files that are no record, are left out; ``tell`` gets one line on how many.
+    Records of another schema or without a key that all have, and files that are no record, are left out; ``tell`` gets a line on how many.
 
     Parameters
     ----------
@@ -54,7 +55,7 @@ def find(out: str | Path, filters: Sequence[str] = (), tell: Callable[[str], Non
     with without_collection():
         files = list(_files(out))
         read = [(path, _read(path)) for path in files]
-        current = [Found(path.parent, record) for path, record in read if record and record.get("schema") == RECORD_SCHEMA]
+        current = [Found(path.parent, record) for path, record in read if record and _is_current(record) and not lacking(record)]
         found = [one for one in current if all(each.passes(one.record) for each in wanted)]
     if left_out := _left_out([record for _, record in read]):
         (tell or Watch().note)(f"left out of {out}: {left_out}")
@@ -93,12 +94,18 @@ def _read(path: Path) -> dict[str, Any] | None:
     return record if isinstance(record, dict) else None
 
 
+def _is_current(record: Mapping[str, Any]) -> bool:
+    return record.get("schema") == RECORD_SCHEMA
+
+
 def _left_out(records: Sequence[dict[str, Any] | None]) -> str:
     """What cannot be used, in words; "" if all can."""
-    others = [record.get("schema") for record in records if record and record.get("schema") != RECORD_SCHEMA]
+    others = [record.get("schema") for record in records if record and not _is_current(record)]
+    missing = [key for record in records if record and _is_current(record) and (key := lacking(record))]
     damaged = sum(record is None for record in records)
     kinds = ", ".join(sorted({str(schema) for schema in others}))
     parts = [f"{_counted(len(others))} of another version (schema {kinds}; this kdgraph reads {RECORD_SCHEMA})"] if others else []
+    parts += [f"{_counted(len(missing))} whose {RECORD} lacks {', '.join(sorted(set(missing)))}"] if missing else []
     return "; ".join([*parts, *([f"{_counted(damaged)} whose {RECORD} cannot be read"] if damaged else [])])
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from kdgraph.results.compared import Compared
 from kdgraph.results.names import Repetition, Run, differing_between_datasets
 from kdgraph.results.paired import ALPHA, pairs_needed
+from kdgraph.results.parts import AS_IN_PAPER, is_as_in_paper
 from kdgraph.results.study import Study
 
 SIMULATIONS = "kdgraph.data.simulations."
@@ -64,6 +65,7 @@ def cautions(study: Study, all_compared: Sequence[Compared]) -> list[str]:
     lines += [f"{line}." for line in differing_between_datasets(study.runs)]
     lines += _uneven(study)
     lines += _same_dataset(study)
+    lines += _as_in_paper(study)
     return lines + [line for one in all_compared for line in _undefined(study, one)]
 
 
@@ -76,17 +78,23 @@ def too_few(n: int, tests: int, what: str) -> str:
 
 
 def _uneven(study: Study) -> list[str]:
-    """Methods that lack runs that others have."""
-    total = sum(map(len, study.repetitions.values()))
-    has: dict[str, set[tuple[str, Repetition]]] = {name: set() for name in study.methods}
+    """Methods that lack runs that others have on data sets of the same kind, with classes or without."""
+    has: dict[str, set[tuple[str, Repetition]]] = {name: set() for name in study.methods if name not in study.parents}
+    kinds: dict[str, set[bool]] = {name: set() for name in has}
+    kind_of = {run.dataset: bool(run.record["dataset"]["classes"]) for run in study.runs}
     for run in study.runs:
         if not run.is_parent:
             has[run.method].add((run.dataset, run.repetition))
-    lacking = {name: total - len(of) for name, of in has.items() if name not in study.parents and len(of) < total}
+            kinds[run.method].add(kind_of[run.dataset])
+    totals = {name: sum(len(of) for dataset, of in study.repetitions.items() if kind_of[dataset] in kinds[name]) for name in has}
+    lacking = {name: totals[name] - len(of) for name, of in has.items() if len(of) < totals[name]}
     if not lacking:
         return []
-    named = _some([f"{name} {n}" for name, n in lacking.items()])
-    return [f"Missing runs, of {total} for each method: {named}. Pairs are of what both have, ranks of what all ranked methods have."]
+    pairs = "Pairs are of what both have, ranks of what all ranked methods have."
+    if len(set(totals.values())) > 1:
+        return [f"Missing runs: {_some([f'{name} {n} of {totals[name]}' for name, n in lacking.items()])}. {pairs}"]
+    total = next(iter(totals.values()))
+    return [f"Missing runs, of {total} for each method: {_some([f'{name} {n}' for name, n in lacking.items()])}. {pairs}"]
 
 
 def _same_dataset(study: Study) -> list[str]:
@@ -97,6 +105,12 @@ def _same_dataset(study: Study) -> list[str]:
     if not several:
         return []
     return [f"Settings of one data set count as data sets in tests over data sets, though they are not independent: {_some(several)}."]
+
+
+def _as_in_paper(study: Study) -> list[str]:
+    """Methods whose numbers are not of held-out rows."""
+    names = list(dict.fromkeys(run.method for run in study.runs if is_as_in_paper(run.record)))
+    return [f"{AS_IN_PAPER[0].upper()}{AS_IN_PAPER[1:]}: {_some(names)}."] if names else []
 
 
 def _undefined(study: Study, one: Compared) -> list[str]:

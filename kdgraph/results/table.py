@@ -10,17 +10,21 @@ from kdgraph.messages import unknown_key
 from kdgraph.metrics import METRICS
 from kdgraph.results.filters import ABSENT, as_text, flat, value_of
 from kdgraph.results.measures import Measure, measured
+from kdgraph.results.parts import PARTS
 from kdgraph.results.records import Found
 
 COLUMNS = {
     "dataset": "name of the data set",
-    "method": "name of parent, calibrator and gate together: the preset's, or <parent>-<calibrator>[-<gate>]",
+    "method": "name of parent and what was fitted after it: the preset's, or <parent>-<calibrator>[-<gate>]…; with -as_in_paper if so",
     "parent": "name of the parent",
-    "calibrator": "name of the calibrator",
+    "calibrator": "name of the calibrator, or none",
     "gate": "name of the gate, or none",
+    "detector": "name of the detector, or none",
+    "recalibrator": "name of the recalibrator of a regressor, or none",
+    "protocol": "held_out, or paper: methods are fitted on test rows where their paper does so",
     "seed": "seed of the run",
     "run_id": "8 hex digits: a hash of the config",
-    "of": "which model: parent, or calibrated (the parent with calibrator and gate)",
+    "of": "which model: parent, or calibrated (the parent with all that was fitted after it)",
     "metric": "name of the metric",
     "on": "which rows: test, grid (the square grid of a simulation), or ood (out of distribution)",
     "ood": "name of the out-of-distribution set; empty elsewhere",
@@ -29,9 +33,9 @@ COLUMNS = {
     "options": "options of the metric: bins=15 strategy=uniform norm=l1",
     "value": "the number; empty where the metric is not defined",
     "stderr": "its standard error over rows; empty where it is not a mean over rows. Not of training, nor of a difference",
-    "n": "rows that were averaged",
+    "n": "rows that were averaged, or units where a detector judges sets of rows",
     "better": "which direction is: lower, higher or neither",
-    "prior": "the largest class share of the training rows, which confidence should fall to far from them",
+    "prior": "the largest class share of the training rows, which confidence should fall to far from them; empty without classes",
     "n_train": "training rows",
     "n_calibration": "calibration rows",
     "n_test": "test rows",
@@ -86,8 +90,8 @@ def _of_run(found: Found) -> dict[str, Any]:
     record, data = found.record, found.record["dataset"]
     return {
         "dataset": data["name"],
-        **{name: record[name] for name in ("method", "parent", "calibrator", "gate", "seed", "run_id")},
-        "prior": max(data["prior"], default=None),
+        **{name: record[name] for name in ("method", *PARTS, "protocol", "seed", "run_id")},
+        "prior": max(data["prior"] or (), default=None),
         **{name: data[name] for name in ("n_train", "n_calibration", "n_test", "n_features", "fingerprint")},
         "seconds": round(sum(record["seconds"].values()), 4),
         "peak_memory_mb": max(record["peak_memory_mb"].values(), default=None),
@@ -97,7 +101,6 @@ def _of_run(found: Found) -> dict[str, Any]:
 
 def _of_entry(measure: Measure, entry: Mapping[str, Any]) -> tuple[Any, ...]:
     """In the order of :data:`_OF_ENTRY`."""
-    known = METRICS.get(measure.metric)
     return (
         entry["of"],
         measure.metric,
@@ -109,7 +112,7 @@ def _of_entry(measure: Measure, entry: Mapping[str, Any]) -> tuple[Any, ...]:
         entry["value"],
         entry["stderr"],
         entry["n"],
-        known.better if known else "neither",
+        METRICS[measure.metric].better if measure.metric in METRICS else "neither",
     )
 
 

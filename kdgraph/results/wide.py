@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from kdgraph.results.measures import Measure, measured
 from kdgraph.results.names import Repetition, Run, told
+from kdgraph.results.usual import FAR, NEAR
 
-FIRST = ("error", "nll", "ece", "hellinger", "oce", "mmc")
+FIRST = (*NEAR, *FAR)
 """Metrics in the order of their columns; others come after."""
 RADII = (2.0, 5.0)
 """Of spheres, those whose columns come first."""
@@ -46,7 +47,7 @@ def in_order(measures: Sequence[Measure]) -> list[Measure]:
     def key(measure: Measure) -> tuple[bool, int, bool]:
         radius = dict(measure.params).get("radius")
         is_far = measure.on == "ood" and (radius in RADII or (radius is None and not measure.in_distribution))
-        is_first = measure.metric in FIRST and (is_far if measure.metric in ("oce", "mmc") else measure.on != "ood")
+        is_first = measure.metric in FAR if is_far else measure.on != "ood" and measure.metric in NEAR
         return not is_first, FIRST.index(measure.metric) if is_first else 0, radius == RADII[1]
 
     return sorted(measures, key=key)

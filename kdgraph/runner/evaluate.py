@@ -39,12 +39,15 @@ def evaluate(
     for 500 of them. They are drawn when it is their turn, so that 40 sets of images never lie in memory at once.
 
     ``parent_says`` is the parent's part of an earlier evaluation on the same sets: methods on one parent need not ask it again.
+
+    A model that scores sets of rows draws its own from each set, with a generator that is made of the seed and of what the set is called:
+    neither other sets nor other models change what is drawn.
     """
     known = None if parent_says is None else iter(parent_says)
     answers = [answers_of(each, metrics) for each in (parent, model)]
     predictions = []
     for group in _groups(_sets(dataset, ood, splits, bool(metrics.get("grid")), seed), BYTES_AT_A_TIME):
-        predictions += _predicted(group, (parent, model), answers, known)
+        predictions += _predicted(group, (parent, model), answers, known, seed)
     return Evaluation(*measure(predictions, metrics, splits, str(dataset["name"])), predictions)
 
 
@@ -60,7 +63,11 @@ def asked_for(metrics: Mapping[str, Any]) -> list[str]:
 
 
 def _predicted(
-    group: list[tuple[np.ndarray, Known]], models: tuple[Model, Model], answers: Sequence[Sequence[str]], says: Iterator[Said] | None
+    group: list[tuple[np.ndarray, Known]],
+    models: tuple[Model, Model],
+    answers: Sequence[Sequence[str]],
+    says: Iterator[Said] | None,
+    seed: int,
 ) -> list[Predictions]:
     """What both models say of the sets of one group, which is emptied; no row's prediction depends on the rows beside it."""
     each, known = [X for X, _ in group], [given for _, given in group]
@@ -68,15 +75,22 @@ def _predicted(
     ends = np.cumsum([0, *map(len, each)])
     rows = _together(each)
     parent, calibrated = models
-    by_parent = _cut(parent.ask(answers[0], rows), ends) if says is None else [next(says) for _ in known]
-    by_model = _cut(calibrated.ask(answers[1], rows), ends) if calibrated.after else by_parent
+    by_parent = _said(parent, answers[0], rows, ends, known, seed) if says is None else [next(says) for _ in known]
+    by_model = _said(calibrated, answers[1], rows, ends, known, seed) if calibrated.after else by_parent
     sizes = np.diff(ends).tolist()
     return [Predictions(n=n, parent=a, calibrated=b, **given) for n, a, b, given in zip(sizes, by_parent, by_model, known, strict=True)]
 
 
-def _cut(said: Said, ends: np.ndarray) -> list[Said]:
-    """What is said of each set, of what is said of all of them."""
-    return [{answer: value[low:high] for answer, value in said.items()} for low, high in pairwise(ends.tolist())]
+def _said(model: Model, answers: Sequence[str], rows: np.ndarray, ends: np.ndarray, known: Sequence[Known], seed: int) -> list[Said]:
+    """What the model says of each set: of all rows at once, and cut; a score of sets of each set by itself."""
+    of_sets = "ood_score" in answers and model.scores_sets
+    told = model.ask([answer for answer in answers if not (of_sets and answer == "ood_score")], rows)
+    said = [{answer: value[low:high] for answer, value in told.items()} for low, high in pairwise(ends.tolist())]
+    if of_sets:
+        for each, about, (low, high) in zip(said, known, pairwise(ends.tolist()), strict=True):
+            name = [about["on"], about.get("ood"), *sorted(about.get("params", {}).items())]
+            each["ood_score"] = model.score_sets(rows[low:high], stage_rng(seed, f"sets drawn from {name}"))
+    return said
 
 
 def _together(each: list[np.ndarray]) -> np.ndarray:
@@ -100,7 +114,7 @@ def _groups(sets: Iterable[tuple[np.ndarray, Known]], at_most: int) -> Iterator[
 def _sets(dataset: Node, ood: Node, splits: Splits, with_grid: bool, seed: int) -> Iterator[tuple[np.ndarray, Known]]:
     """Rows to predict, in scaled features, and what is known about them."""
     test: Dataset = splits.test
-    yield test.X, {"on": "test", "y": test.y, "truth": None if test.posterior is None else test.posterior(test.X)}
+    yield test.X, {"on": "test", "y": test.y, "truth": test.truth}
     source = build(dataset)
     if with_grid and hasattr(source, "posterior_on_paper_grid"):
         from kdgraph.data.simulations import paper_grid

@@ -8,7 +8,8 @@ from typing import Any
 
 from kdgraph.answers import Predictions
 from kdgraph.data.dataset import Splits
-from kdgraph.metrics import METRICS, TopLabel, score, tabulate
+from kdgraph.metrics import METRICS, Score, TopLabel, needs, score, tabulate
+from kdgraph.metrics.inputs import SAID
 
 Entry = dict[str, Any]
 
@@ -16,7 +17,9 @@ Entry = dict[str, Any]
 def measure(
     predictions: Sequence[Predictions], metrics: Mapping[str, Any], splits: Splits, source: str
 ) -> tuple[list[Entry], dict[str, list[Entry]]]:
-    """Entries of the record's ``metrics``, and the rows of each table by its name.
+    """Entries of the record's ``metrics``, and the rows of each table by its name; a table without rows is left out.
+
+    Of two models, one may not give what a metric needs (a calibrator of the confidence alone predicts no probabilities): its value is None.
 
     Parameters
     ----------
@@ -33,12 +36,13 @@ def measure(
             for of, said in found.models.items():
                 where = {"of": of, "on": found.on, "ood": found.ood}
                 inputs = _inputs(found, said, test.models[of], splits)
+                is_given = all(inputs.get(need) is not None for need in needs(name).intersection(SAID))
                 if not METRICS[name].is_table:
                     entry = {"metric": name, **where, "params": dict(found.params), **_known_inside(found)}
-                    numbers.append({**entry, **asdict(score(name, inputs, options, source=source))})
-                    continue
-                rows = tabulate(name, inputs, options, source=source)
-                tables.setdefault(name, []).extend({**where, **found.params, **row} for row in rows)
+                    found_score = score(name, inputs, options, source=source) if is_given else Score(None, None, found.n)
+                    numbers.append({**entry, **asdict(found_score)})
+                elif is_given and (rows := tabulate(name, inputs, options, source=source)):
+                    tables.setdefault(name, []).extend({**where, **found.params, **row} for row in rows)
     return numbers, tables
 
 

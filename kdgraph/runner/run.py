@@ -93,7 +93,7 @@ def _do(config: RunConfig, folder: Path, watch: Watch) -> dict[str, Any]:
     def evaluation() -> Evaluation:
         """What the parent says is kept apart, for other methods on it."""
         known = store.find("parent_says", keys["parent_says"])
-        found = evaluate(*models, config.metrics, **sets, parent_says=known)
+        found = evaluate(*models, config.measures, **sets, parent_says=known)
         if known is None:
             store.keep("parent_says", keys["parent_says"], [each.parent for each in found.predictions])
         return found
@@ -104,7 +104,7 @@ def _do(config: RunConfig, folder: Path, watch: Watch) -> dict[str, Any]:
 
     watch.stage("figures")
     drawing = Drawing(splits, evaluated.value, models, figure_names(config))
-    drawn = make(lambda: drawing.save(FigureOptions(**config.figures), folder / "figures"))
+    drawn = make(lambda: drawing.save(FigureOptions(**{**config.figures, "draw": config.drawn}), folder / "figures"))
 
     saved = keep(folder, fitted, calibrated, schema_of(config, splits, models[1]).as_json()) if config.save else []
     done = {"split": divided, "fit": fitted, "calibrate": calibrated, "evaluate": evaluated, "figures": drawn}
@@ -125,7 +125,7 @@ def stage_keys(config: RunConfig, splits: Any) -> dict[str, str]:
     parent = {"parent": config.parent, "preprocess": config.preprocess, "has_missing": splits.has_missing}
     after = parent | config.after | {"protocol": config.protocol}
     sets = {"dataset": config.dataset, "ood": config.ood, "files": file_digests(config.science())}
-    of_parent = parent | sets | {"grid": bool(config.metrics.get("grid")), "asked_for": asked_for(config.metrics)}
+    of_parent = parent | sets | {"grid": bool(config.metrics.get("grid")), "asked_for": asked_for(config.measures)}
     all_of_it = after | sets | {"metrics": config.metrics}
     return {
         "fit": stage_key("fit", train, parent, config.seed),

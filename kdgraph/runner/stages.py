@@ -17,6 +17,7 @@ from kdgraph.components import Node, build
 from kdgraph.data.dataset import Dataset, Splits
 from kdgraph.data.splits import make_splits, split_options
 from kdgraph.errors import ConfigError
+from kdgraph.parents import GivenScores
 from kdgraph.run_config import AFTER, Protocol
 
 DEFAULT_PREPROCESS = {"_target_": "kdgraph.parents.Preprocess"}
@@ -64,11 +65,16 @@ def fit(
 
 def _check_parent(parent: Node, estimator: Any, train: Dataset) -> None:
     """A parent that cannot learn from such rows is bad input, not a failed run."""
+    if train.given_scores != isinstance(estimator, GivenScores):
+        if train.given_scores:
+            raise ConfigError(f"dataset={train.name} has class scores and nothing to train on; choose parent=scores")
+        raise ConfigError(f"dataset={train.name} has rows to train on, and parent=scores trains nothing; choose parent=random_forest")
     if train.task == "classification" and not hasattr(estimator, "predict_proba"):
         raise ConfigError(f"parent {parent['name']} ({parent['_target_']}) predicts no probabilities; choose one with predict_proba")
     if train.task == "regression" and not hasattr(estimator, "predict_dist"):
         what = "is a classifier" if hasattr(estimator, "predict_proba") else "predicts no distributions (it has no predict_dist)"
-        remedy = "choose a data set with classes, or a method for regression: method=global_pit"
+        chosen = "method=global_pit metrics=regression figures=regression ood=none"
+        remedy = f"choose a data set with classes, or what is for regression: {chosen}"
         raise ConfigError(f"dataset={train.name} is for regression, and parent={parent['name']} {what}; {remedy}")
     if train.are_images and not takes(estimator, "three_d_array"):
         flat = ", or vectors of pixels: dataset.flat=true" if "flat" in train.facts else ""
@@ -100,8 +106,23 @@ def calibrate(nodes: Mapping[str, Node], parent: Any, splits: Splits, *, protoco
         ground = after.get("calibrator", parent) if group == "gate" else parent
         injected = {"estimator": FrozenEstimator(ground), "random_state": random_state, "n_jobs": n_jobs}
         if group in nodes and (estimator := build(nodes[group], **injected)) is not None:
+            _check_after(group, nodes[group], estimator, ground)
             after[group] = _fitted_after(estimator, splits, protocol)
     return Model(parent, after)
+
+
+_REPAIRS = {"classifier": ("predict_proba", "class probabilities"), "regressor": ("predict_dist", "predictive distributions")}
+"""By scikit-learn's kind of estimator: what it needs of the parent that it stands on."""
+
+
+def _check_after(group: str, node: Node, estimator: Any, ground: Any) -> None:
+    """What repairs something that the parent does not predict is bad input, not a failed run."""
+    kind = estimator.__sklearn_tags__().estimator_type if hasattr(estimator, "__sklearn_tags__") else None
+    if kind not in _REPAIRS:
+        return
+    method, what = _REPAIRS[kind]
+    if not hasattr(ground, method):
+        raise ConfigError(f"{group}={node['name']} repairs {what}, and the parent predicts none; choose {group}=none")
 
 
 def _fitted_after(estimator: Any, splits: Splits, protocol: Protocol) -> Any:

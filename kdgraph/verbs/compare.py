@@ -34,9 +34,9 @@ def main(arguments: list[str]) -> int:
     if args.figure:
         kind_of(args.figure, PICTURES, "--figure")
     from kdgraph.results.compared import compared
-    from kdgraph.results.measures import choose
     from kdgraph.results.records import find, without_collection
     from kdgraph.results.study import study
+    from kdgraph.results.usual import choose
 
     with without_collection():
         found = study(find(args.out, args.filters), lambda there: choose(there, args.metric, args.on))
@@ -53,7 +53,7 @@ def main(arguments: list[str]) -> int:
 
 def _parser() -> Parser:
     parser = Parser("compare", "Methods over seeds and data sets: means, wins and losses, and tests of the differences.", _MORE)
-    parser.add_argument("--metric", type=listed, default=[], metavar="NAME,…", help="default: error,nll,ece,oce as far as measured")
+    parser.add_argument("--metric", type=listed, default=[], metavar="NAME,…", help="default: a few, error,nll,ece as far as measured")
     parser.add_argument(
         "--on", type=listed, default=[], metavar="SET,…", help="test, grid, ood, sphere, radius=2 (default: test, else all)"
     )

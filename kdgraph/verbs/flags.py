@@ -8,8 +8,9 @@ from typing import NoReturn
 from kdgraph.errors import UsageError
 
 FILTERS = """\
-Filters choose runs: key=value[,value…] or key!=value. A key is dataset, method, parent, calibrator, gate, seed,
-or any key of the config (dataset.n_train=1000); values may have wildcards: dataset='mfeat_*'."""
+Filters choose runs: key=value[,value…] or key!=value. A key is dataset, method, parent, calibrator, gate,
+detector, recalibrator, protocol, seed, or any key of the config (dataset.n_train=1000); values may have
+wildcards: dataset='mfeat_*'."""
 
 
 class Flags(argparse.ArgumentParser):

@@ -20,8 +20,9 @@ _MORE = """\
 The output has a row for each row of the input, in its order: row (from 0), predicted, confidence (of the predicted
 class), ood_score, and probability_CLASS for each class. The OOD score of kernel density forests, networks and gates
 is the log density floor minus the log density at the nearest polytope: above 0 the row is farther from the training
-data than the floor allows, and the probabilities give way to the prior. Other models have no density: their score is
-minus the confidence.
+data than the floor allows, and the probabilities give way to the prior. That of a detector is above 0 where its
+threshold says so; a detector of sets, such as tood, has none for a row. Other models have no density: their score is
+minus the confidence. Of a regression the columns are row, mean, and quantiles from q0.025 to q0.975.
 
   kdg predict --run outputs/adult/kdf/1cb9f0a2 --input new.csv --output predictions.parquet"""
 
@@ -99,5 +100,6 @@ def _summary(saved: Saved, done: Done, output: Path) -> str:
         "density": f"{above} below the density floor",
         "detector": f"{above} out of distribution by the detector's threshold",
         "confidence": f"{line}; the model has no density, so ood_score is minus the confidence",
+        "sets": f"{line}; the detector scores sets of rows, not one row by itself, so there is no ood_score",
         "none": line,
     }[saved.schema.ood_score]

@@ -27,6 +27,7 @@ def main(arguments: list[str]) -> int:
     from kdgraph.report.page.page import About, render
     from kdgraph.report.page.pictures import pictures_of
     from kdgraph.report.page.statistics import parent_names, remarks, statistics
+    from kdgraph.report.page.tables import tables_of
     from kdgraph.report.page.unfinished import unfinished
     from kdgraph.results.records import find, without_collection
     from kdgraph.results.study import study
@@ -42,13 +43,14 @@ def main(arguments: list[str]) -> int:
         paths = [_below(each.path, args.out) for each in found]
         content.add(studied.runs, _commands(found, args.config_dir), paths, parent_names(studied))
         tested = statistics(studied, content.columns.measures)
-    pictures = pictures_of(studied.runs, args.figures)
+    pictures, tables = pictures_of(studied.runs, args.figures), tables_of(studied.runs)
     left = unfinished(args.out, args.filters)
-    told = pictures.told(args.figures)
-    about = About(args.title or f"Runs in {args.out}", shlex.join(["kdg", "report", *arguments]), [*notes, *([told] if told else [])])
-    page = render({**content.as_json(), "statistics": tested, "remarks": remarks(studied)}, pictures, left, about).encode(errors="replace")
-    write_atomically(output, page)
-    print(_summary(output, len(page), len(found), len(left), told))
+    told = [said for said in (pictures.told(args.figures), tables.told) if said]
+    about = About(args.title or f"Runs in {args.out}", shlex.join(["kdg", "report", *arguments]), [*notes, *told])
+    page = render({**content.as_json(), "statistics": tested, "remarks": remarks(studied)}, pictures, tables, left, about)
+    written = page.encode(errors="replace")
+    write_atomically(output, written)
+    print(_summary(output, len(written), len(found), len(left), told))
     return 0
 
 
@@ -97,6 +99,6 @@ def _below(path: Path, out: str) -> str:
     return path.as_posix() if below == "." else below
 
 
-def _summary(output: Path, size: int, runs: int, left: int, told: str) -> str:
+def _summary(output: Path, size: int, runs: int, left: int, told: Sequence[str]) -> str:
     parts = [f"{output}   {runs:,} run{'s' * (runs != 1)}", *([f"{left:,} without a result"] if left else []), f"{size / 1e6:.1f} MB"]
-    return "   ".join([*parts, *([told] if told else [])])
+    return "   ".join([*parts, *told])

@@ -72,11 +72,15 @@ def _show(found: list[Found], args: argparse.Namespace) -> None:
     from kdgraph.report.terminal import show
     from kdgraph.results.measures import select
     from kdgraph.results.names import named
+    from kdgraph.results.parts import AS_IN_PAPER, is_as_in_paper
     from kdgraph.results.wide import in_order, lines_of, wide
+    from kdgraph.run_config import METHOD_ENDS
 
     lines = lines_of(named(found))
     measures = select(list(dict.fromkeys(measure for line in lines for measure in line.values)), args.metric, args.on)
     width, rows = (get_terminal_size().columns, MOST_LINES) if sys.stdout.isatty() else (None, None)
     show(wide(lines, in_order(measures) if not args.metric else measures, width=width, rows=rows))
+    if any(is_as_in_paper(one.record) for one in found):
+        show(f"\n{METHOD_ENDS['paper']}: {AS_IN_PAPER}")
     size = f"{len(found):,} run{'s' * (len(found) != 1)}: {len(lines):,} lines, {len(measures)} measures"
     show(f"\n{size}; --output FILE writes every number with its standard error, --metric and --on choose")

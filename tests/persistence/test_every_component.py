@@ -6,12 +6,15 @@ import subprocess
 import sys
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
+import yaml
 from sklearn.base import clone
 
+from kdgraph.answers import Model
+from kdgraph.components import target_of
 from kdgraph.config import compose, conf_dir
 from kdgraph.data.dataset import Dataset, Splits
 from kdgraph.persistence import read, save, to_bytes
@@ -23,6 +26,7 @@ SMALL = {
     "ConvolutionalNetwork": ["max_epochs=1"],
     "ResidualNetwork": ["depth=8", "width=4", "max_epochs=1"],
     "EncoderNetwork": ["hidden=[8]", "embedding_size=4", "max_epochs=1"],
+    "GivenScores": [],
 }
 """Values that make a parent small, by a word of its class."""
 
@@ -33,21 +37,30 @@ def options(group: str) -> list[str]:
     return [path.relative_to(conf_dir() / group).with_suffix("").as_posix() for path in files]
 
 
-PARENTS, CALIBRATORS, GATES = options("parent"), options("calibrator"), options("gate")
+def regresses(name: str) -> bool:
+    """Whether a parent is for regression; a file that is built on another has no class of its own."""
+    node = yaml.safe_load((conf_dir() / "parent" / f"{name}.yaml").read_text())
+    return "_target_" in node and hasattr(target_of(node), "predict_dist")
+
+
+REGRESSORS, RECALIBRATORS = [name for name in options("parent") if regresses(name)], options("recalibrator")
+PARENTS, CALIBRATORS, GATES = [name for name in options("parent") if name not in REGRESSORS], options("calibrator"), options("gate")
 
 
 @cache
-def rows(images: bool) -> Splits:
+def rows(kind: Literal["vectors", "images", "scores"]) -> Splits:
     """Three classes that overlap; the second role is smaller."""
     rng = np.random.default_rng(0)
     parts = []
     for n in (60, 36, 30):
         y = np.arange(n) % 3
         X = rng.normal(y[:, None], 1.0, (n, 4))
-        if images:
+        if kind == "scores":
+            X = rng.dirichlet(np.ones(3), size=n)
+        if kind == "images":
             X = rng.random((n, 1, 12, 12), dtype=np.float32) * (0.5 + y[:, None, None, None] / 4).astype(np.float32)
-        names = () if images else ("a", "b", "c", "d")
-        parts.append(Dataset("rows", X, y, np.array(["u", "v", "w"]), names))
+        names = () if kind == "images" else tuple("abcd"[: X.shape[1]])
+        parts.append(Dataset("rows", X, y, np.array(["u", "v", "w"]), names, given_scores=kind == "scores"))
     return Splits(*parts)
 
 
@@ -57,18 +70,19 @@ def parent(name: str) -> tuple[Any, Splits]:
     node = compose([f"parent={name}"]).parent
     sizes = next(values for word, values in SMALL.items() if word in node["_target_"])
     node = compose([f"parent={name}", *(f"parent.{value}" for value in sizes)]).parent
-    splits = rows(images=any(word in node["_target_"] for word in ("Convolutional", "Residual", "Encoder")))
+    are_images = any(word in node["_target_"] for word in ("Convolutional", "Residual", "Encoder"))
+    splits = rows("scores" if name == "scores" else "images" if are_images else "vectors")
     return fit(node, splits.train, seed=0, n_jobs=1), splits
 
 
-def node_of(group: str, name: str) -> Any:
-    return getattr(compose([f"{group}={name}"]), group)
+def node_of(group: str, name: str, *more: str) -> Any:
+    return getattr(compose([f"{group}={name}", *more]), group)
 
 
 def combined() -> list[tuple[str, str]]:
     """Every parent with its own graph and as it is; every calibrator behind a forest or a network, whichever it reads."""
     network = [name for name in CALIBRATORS if name in ("kdn", "best_on_network")]
-    graphs = [(name, "kdf" if name in ("random_forest", "extra_trees") else "kdn") for name in PARENTS]
+    graphs = [(name, "kdf" if name in ("random_forest", "extra_trees") else "kdn") for name in PARENTS if name != "scores"]
     return sorted({*graphs, *((name, "none") for name in PARENTS), *(("mlp" if c in network else "random_forest", c) for c in CALIBRATORS)})
 
 
@@ -77,10 +91,13 @@ def test_it_predicts_the_same_to_the_bit(parent_name, calibrator_name):
     fitted, splits = parent(parent_name)
     node = node_of("calibrator", calibrator_name)
     node = {**node, "folds": 2} if "folds" in node else node
-    for gate_name in GATES:
+    for gate_name in ["none"] if parent_name == "scores" or calibrator_name == "histogram" else GATES:
         made = calibrate({"calibrator": node, "gate": node_of("gate", gate_name)}, fitted, splits, seed=0, n_jobs=1)
         again = read(to_bytes(made, {"parent": fitted}), "it", {"parent": fitted}).value
-        np.testing.assert_array_equal(again.predict_proba(splits.test.X), made.predict_proba(splits.test.X))
+        said, known = (model.ask(["top"], splits.test.X)["top"] for model in (again, made))
+        np.testing.assert_array_equal(said.confidence, known.confidence)
+        if made.gives("proba"):
+            np.testing.assert_array_equal(again.predict_proba(splits.test.X), made.predict_proba(splits.test.X))
         assert again.parent is fitted and again.learnt() == made.learnt()
         assert all(part.estimator.estimator in (fitted, again.after.get("calibrator")) for part in again.after.values())
 
@@ -92,6 +109,25 @@ def test_a_parent_alone_does_and_can_be_cloned(name):
     np.testing.assert_array_equal(again.predict_proba(splits.test.X), fitted.predict_proba(splits.test.X))
     assert again is not fitted and vars(clone(again)).keys() == vars(clone(fitted)).keys()
     assert clone(again).get_params().keys() == fitted.get_params().keys()
+
+
+@pytest.mark.parametrize("recalibrator_name", RECALIBRATORS)
+@pytest.mark.parametrize("name", REGRESSORS)
+def test_a_regressor_predicts_the_same_to_the_bit_with_what_is_fitted_after_it(name, recalibrator_name):
+    rng = np.random.default_rng(0)
+    parts = [rng.normal(size=(n, 3)) for n in (60, 40, 30)]
+    splits = Splits(*(Dataset("rows", X, X[:, 0] + rng.normal(size=len(X)), np.empty(0), ("a", "b", "c"), "regression") for X in parts))
+    fitted = fit(node_of("parent", name, "dataset=heteroscedastic"), splits.train, seed=0, n_jobs=1)
+    node = node_of("recalibrator", recalibrator_name, "dataset=heteroscedastic")
+    made = calibrate({"recalibrator": node}, fitted, splits, seed=0, n_jobs=1)
+    again = read(to_bytes(made, {"parent": fitted}), "it", {"parent": fitted}).value
+    alone = read(to_bytes(fitted), "it").value
+    q, X = np.array([0.1, 0.5, 0.9]), splits.test.X
+    for a, b in ((Model(alone), Model(fitted)), (again, made)):
+        said, known = (model.ask(["distribution"], X)["distribution"] for model in (a, b))
+        np.testing.assert_array_equal(said.ppf(q), known.ppf(q))
+        np.testing.assert_array_equal(said.mean(), known.mean())
+    assert again.learnt() == made.learnt()
 
 
 FRESH = """

@@ -18,10 +18,12 @@ from kdgraph.report.page.content import Content
 from kdgraph.report.page.page import About, in_script, render
 from kdgraph.report.page.pictures import BUDGET, Pictures, pictures_of
 from kdgraph.report.page.statistics import parent_names, remarks, statistics
+from kdgraph.report.page.tables import FIRST_ROWS, LARGEST, Tables, tables_of
 from kdgraph.report.page.unfinished import unfinished
 from kdgraph.results.names import named
 from kdgraph.results.records import Found, find
 from kdgraph.results.study import study
+from tests.report.page_kinds import every_kind
 from tests.report.page_runs import make_record, write
 
 HOSTILE = '</script><script>alert(1)</script><!--<b>&"x"\''
@@ -55,10 +57,10 @@ def content_of(records):
     return content.as_json(), studied, content
 
 
-def page_of(records, pictures=None, title="T", notes=()):
+def page_of(records, pictures=None, tables=None, title="T", notes=()):
     content, studied, filled = content_of(records)
     more = {"statistics": statistics(studied, filled.columns.measures), "remarks": remarks(studied)}
-    return render({**content, **more}, pictures or Pictures(), [], About(title, f"kdg report --title {title}", notes))
+    return render({**content, **more}, pictures or Pictures(), tables or Tables(), [], About(title, f"kdg report --title {title}", notes))
 
 
 def test_every_number_is_there_once_and_to_six_digits():
@@ -138,8 +140,9 @@ def test_nothing_in_a_record_becomes_markup():
     plain.feed(page_of([make_record("dataset=spiral", "method=kdf")]))
     hostile = Elements()
     pictures = Pictures({0: [{"name": HOSTILE, "type": "image/svg+xml", "content": HOSTILE}]})
-    hostile.feed(page_of([record], pictures, title=HOSTILE, notes=[HOSTILE]))
-    added = ["script", "ul", "li"]  # the figure's data and the list of notes
+    tables = Tables({0: [{"name": HOSTILE, "label": HOSTILE, "file": HOSTILE, "columns": [HOSTILE], "rows": [[HOSTILE]], "n": 1}]})
+    hostile.feed(page_of([record], pictures, tables, title=HOSTILE, notes=[HOSTILE]))
+    added = ["script", "script", "ul", "li"]  # the figure's data, the table's, and the list of notes
     assert sorted(hostile.names) == sorted([*plain.names, *added])
     assert json.loads(hostile.scripts[1])["warnings"] == [{"stage": HOSTILE, "message": HOSTILE}]
 
@@ -193,6 +196,59 @@ def test_figures_stop_at_the_budget_and_every_setting_comes_first(with_figures, 
     assert pictures_of(with_figures, "none").told("none") == (
         "0 figures are in the page, 3 are not (--figures some or all takes them), 3 files are gone"
     )
+
+
+@pytest.fixture
+def with_tables(tmp_path):
+    """Three runs, each with a small table, a large one, one that is gone and one that is none."""
+    records = [make_record("dataset=spiral", "method=kdf", seed=seed) for seed in (0, 1, 2)]
+    names = ("ece", "large", "gone", "empty")
+    for record in records:
+        record["files"]["tables"] = {name: f"tables/{name}.csv" for name in names}
+    out = write(tmp_path / "outputs", records)
+    for path in out.glob("*/*/*"):
+        (path / "tables").mkdir()
+        (path / "tables" / "ece.csv").write_text('of,word\nparent,"a,b"\ncalibrated,"say ""hi"""\n')
+        (path / "tables" / "large.csv").write_text("n\n" + "".join(f"{i:09d}\n" for i in range(LARGEST // 9)))
+        (path / "tables" / "empty.csv").write_text("")
+    return named(find(out))
+
+
+def test_small_tables_are_in_the_page_as_a_whole_and_large_ones_begin(with_tables):
+    taken = tables_of(with_tables)
+    small, large = taken.by_run[0]
+    assert small == {
+        "name": "ece", "label": "ECE", "file": "tables/ece.csv", "columns": ["of", "word"], "n": 2,
+        "rows": [["parent", "a,b"], ["calibrated", 'say "hi"']],
+    }  # fmt: skip
+    assert (large["label"], large["n"], len(large["rows"])) == ("large", LARGEST // 9, FIRST_ROWS)
+    assert large["rows"][-1] == [f"{FIRST_ROWS - 1:09d}"]
+    assert taken.told == "6 tables are in the page, 6 of their files are gone or no tables"
+    assert Tables().told == ""
+
+
+def test_tables_stop_at_the_budget(with_tables, monkeypatch):
+    monkeypatch.setattr("kdgraph.report.page.tables.BUDGET", 300)
+    taken = tables_of(with_tables)
+    assert taken.size <= 300 and taken.left_out == 2
+    assert "2 are not (tables take at most 0.0003 MB)" in taken.told
+
+
+def test_every_kind_of_run_has_its_columns():
+    content, *_ = content_of(every_kind())
+    assert [column["id"] for column in content["columns"] if column["shown"]] == [
+        "error", "nll", "ece", "oce@sphere:radius=2", "auroc@sphere:radius=2", "rmse", "crps", "coverage", "ece",
+    ]  # fmt: skip
+    assert {setting["task"] for setting in content["settings"]} == {"classification", "detection", "regression"}
+    auroc = next(column for column in content["columns"] if column["id"] == "auroc@sphere:radius=2")
+    assert (auroc["short"], auroc["detail"], auroc["ideal"], auroc["of"]) == ("AUROC", "at radius 2", "higher", "rows or units")
+
+
+def test_of_metrics_that_nobody_knows_the_first_are_shown():
+    record = make_record("dataset=spiral", "method=kdf")
+    record["metrics"] = [{**one, "metric": f"my_{one['metric']}"} for one in record["metrics"]]
+    content, *_ = content_of([record])
+    assert [column["id"] for column in content["columns"] if column["shown"]] == ["my_error", "my_nll", "my_ece", "my_mmc"]
 
 
 def test_the_budget_is_told_in_megabytes():

@@ -21,6 +21,8 @@ RUNS = {
     "no preset": ["dataset=digits", "parent=extra_trees", "calibrator=sigmoid", "gate=density", "ood.radii=[1,2.5]"],
     "a name from a path": ["dataset=table", "dataset.path='my data.csv'", "dataset.target=label", "method=kdf"],
     "a metric more and one less": ["dataset=circle", "metrics.test.ece.bins=10", "~metrics.test.brier", "method=gated_isotonic"],
+    "fitted on test rows": ["dataset=wine", "method=isotonic", "protocol=paper"],
+    "the same, no preset": ["dataset=cifar10", "protocol=paper", "parent=cnn", "calibrator=sigmoid", "ood.n=7"],
     "figures": ["dataset=moons", "method=none", "figures=none", "metrics=published"],
 }
 
@@ -99,6 +101,30 @@ def test_groups_of_the_users_own_are_named(tmp_path):
     (tmp_path / "dataset" / "mine.yaml").write_text("defaults: [/dataset/spiral@_here_, _self_]\nname: mine\nn_train: 77\n")
     config = compose(["dataset=mine", "method=kdf"], config_dir=tmp_path)
     assert Commands(tmp_path).of(record_of(config)).words[:3] == ("--config-dir", str(tmp_path), "dataset=mine")
+
+
+@pytest.mark.parametrize("group", ["detector", "recalibrator"])
+@pytest.mark.parametrize(
+    ("overrides", "expected"),
+    [
+        (["method=mine"], ["method=mine"]),
+        (["method=mine", "{group}.level=0.2"], ["method=mine", "{group}.level=0.2"]),
+        (["method=mine", "{group}.level=0.2", "protocol=paper"], ["protocol=paper", "method=mine", "{group}.level=0.2"]),
+        (["method=none", "{group}=mine"], ["calibrator=none", "{group}=mine"]),  # it goes by another name than the preset
+        (["parent=extra_trees", "calibrator=none", "{group}=mine"], ["parent=extra_trees", "calibrator=none", "{group}=mine"]),
+    ],
+)
+def test_what_comes_after_the_parent_is_chosen_too(tmp_path, group, overrides, expected):
+    for folder in (group, "method"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / group / "mine.yaml").write_text("name: mine\n_target_: mine.Mine\nlevel: 0.1\n")
+    chosen = f"[{{override /parent: random_forest}}, {{override /calibrator: none}}, {{override /{group}: mine}}]"
+    (tmp_path / "method" / "mine.yaml").write_text(f"# @package _global_\ndefaults: {chosen}\n")
+    composed = Composer(tmp_path).run_config  # without a check: there is no such class
+    config = composed(["dataset=wine", *(word.format(group=group) for word in overrides)])
+    words = Commands(tmp_path).of(record_of(config)).words
+    assert list(words[3:]) == [word.format(group=group) for word in expected]
+    assert composed(["dataset=wine", *words[3:]]).run_id == config.run_id
 
 
 def test_files_that_need_only_merging_are_read_as_hydra_composes_them():

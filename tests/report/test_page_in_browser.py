@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from statistics import mean, median
 
 import pytest
@@ -11,6 +12,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
 from kdgraph.cli import main
+from tests.report.page_kinds import HISTOGRAM, every_kind, write_every_kind
 from tests.report.page_runs import OF_PARENT, make_record, write
 
 SEEDS = 130
@@ -354,3 +356,113 @@ def test_a_study_of_one_run_is_a_page_too(browser, tmp_path):
     assert reader.one("#methods-lead").text == "Means over seeds."
     data = json.loads(reader.one("#data").get_attribute("textContent"))
     assert [run["repetition"] for run in data["runs"]] == [[0]]
+
+
+@pytest.fixture(scope="module")
+def page_of_every_kind(tmp_path_factory):
+    """A report of calibrators, one of them fitted on test rows, of a detector and of a regressor, with the tables of that one."""
+    folder = tmp_path_factory.mktemp("kinds")
+    out = write_every_kind(folder / "outputs", every_kind())
+    assert main(["report", "--out", str(out), "--output", str(folder / "report.html")]) == 0
+    return (folder / "report.html").as_uri()
+
+
+@pytest.fixture
+def mixed(browser, page_of_every_kind):
+    browser.get(page_of_every_kind)
+    return Reader(browser)
+
+
+def opened(reader, method):
+    """Text of the first run of a method, but for its config and what it learnt, in which null is a value."""
+    reader.find(f"method={method} seed=0")
+    reader.until(lambda: [name.removesuffix(" †") for name in reader.column("#runs-table", "Method")] == [method])
+    reader.script("document.querySelector('#runs-table tbody th').click()")
+    return reader.script(
+        "const copy = document.querySelector('#details').cloneNode(true); copy.querySelectorAll('pre').forEach((one) => one.remove());"
+        "return copy.textContent"
+    )
+
+
+def closed(reader):
+    reader.press(Keys.ESCAPE)
+    reader.until(lambda: not reader.one("#details").get_attribute("textContent"))
+
+
+def test_nothing_is_undefined_on_a_page_of_every_kind(mixed):
+    texts = [mixed.script("return document.body.innerText")]
+    for method in ("kdf", "isotonic-as_in_paper", "tood", "global_pit", "histogram"):
+        texts.append(opened(mixed, method))
+        texts += mixed.script("return [...document.querySelectorAll('#details [data-tip]')].map((one) => one.dataset.tip)")
+        closed(mixed)
+    mixed.find("")
+    texts += mixed.script(
+        """return ['#runs-table', '#methods-table', '#datasets-table'].flatMap((name) => { const { grid } = document.querySelector(name);
+            return [...document.querySelectorAll(`${name} tbody tr > *`)].map((cell) => String(grid.explanation(cell) ?? '')); })"""
+    )
+    assert len(texts) > 100
+    assert [text for text in texts if re.search(r"undefined|\bnull\b|NaN|Infinity", text)] == []
+
+
+def test_a_task_is_chosen_on_the_whole_page(mixed):
+    assert mixed.column("#methods-table", "Method") == [
+        "random_forest (parent)", "histogram", "isotonic-as_in_paper †", "kdf", "tood", "global_pit",
+    ]  # fmt: skip
+    heads = {"regression": ["RMSE", "CRPS", "coverage"], "detection": ["error", "AUROC\nat radius 2"]}
+    for task, method, dataset in (("regression", "global_pit", "tran20"), ("detection", "tood", "spiral")):
+        Select(mixed.one("#task")).select_by_value(task)
+        assert mixed.column("#methods-table", "Method") == ["random_forest (parent)", method]
+        assert [head.text for head in mixed.all("#methods-table thead th")][1:] == heads[task]
+        assert set(mixed.column("#runs-table", "Method")) == {method}
+        assert mixed.column("#datasets-table", "Data set") == [dataset]
+        assert mixed.one("#shown").text == "2 of 10 runs"
+        assert f"task={task}" in mixed.browser.current_url
+    mixed.browser.refresh()
+    assert mixed.one("#shown").text == "2 of 10 runs"
+    Select(mixed.one("#task")).select_by_value("")
+    mixed.find("task=classification -protocol=paper calibrator=kdf,histogram detector=none")
+    assert mixed.one("#shown").text == "4 of 10 runs"
+
+
+def test_a_page_of_one_task_has_no_choice_of_tasks(reader):
+    assert not reader.one("#task").is_displayed()
+
+
+def test_what_was_fitted_on_test_rows_has_a_dagger_in_every_table(mixed):
+    legend = "† Fitted on test rows where the method's paper does so (protocol=paper), so that its numbers are no estimate for new rows."
+    for table in ("methods", "datasets", "runs"):
+        assert mixed.one(f"#{table}-paper").text == legend
+        assert mixed.one(f"#{table}-table").text.count("isotonic-as_in_paper †") == {"methods": 1, "datasets": 1, "runs": 2}[table]
+        assert "kdf †" not in mixed.one(f"#{table}-table").text
+    text = opened(mixed, "isotonic-as_in_paper")
+    assert "method isotonic-as_in_paper †" in text and legend in text and "protocolpaper: Fitted on test rows" in text
+    closed(mixed)
+    assert legend not in opened(mixed, "kdf")
+    closed(mixed)
+    Select(mixed.one("#task")).select_by_value("regression")
+    assert not any(mixed.one(f"#{table}-paper").is_displayed() for table in ("methods", "datasets", "runs"))
+
+
+def test_a_run_says_what_comes_after_its_parent(mixed):
+    assert "spiral → random_forest → tood" in (text := opened(mixed, "tood"))
+    assert "parentrandom_forestdetectortooddata set" in text and "AUROC along sphere, radius" in text and "chance" in text
+    assert [head.text for head in mixed.all("#details thead th")][:3] == ["random_forest", "tood", "rows"]
+    closed(mixed)
+    assert "430 calibration, 100 test rows" in (text := opened(mixed, "histogram")) and "training" not in text
+    closed(mixed)
+    assert "recalibratorglobal_pitdata set" in (text := opened(mixed, "global_pit")) and "prior" not in text and "classes" not in text
+    assert "RMSE54,32154,321100" in text and "my_score1.500–100" in text
+
+
+def test_a_table_of_a_run_opens_and_is_handed_out_whole(mixed, tmp_path):
+    text = opened(mixed, "global_pit")
+    assert "PIT histogram 2 rows: of, on, ood, bin, share" in text
+    assert re.search(r"Not in this page: tran20/global_pit/\w{8}/tables/gone\.csv", text)
+    mixed.one(".run-tables summary").click()
+    mixed.until(lambda: mixed.all(".run-tables tbody tr"))
+    assert [row.text for row in mixed.all(".run-tables tr")] == ["of on bin share", "parent test 0.05 0.123457", "calibrated test 0.05 0.1"]
+    mixed.browser.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(tmp_path)})
+    mixed.one(".run-tables a").click()
+    mixed.until(lambda: [path.suffix for path in tmp_path.iterdir()] == [".csv"])
+    (file,) = tmp_path.iterdir()
+    assert file.name.endswith("-pit_histogram.csv") and file.read_text() == HISTOGRAM

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
@@ -34,6 +34,8 @@ def test_a_value_is_read_back_as_it_was(value):
 
 
 @given(NODES, NODES)
+@example({"alpha": {}}, {"alpha": []})
+@example({"alpha": [1]}, {"alpha": {"k": 1}})
 def test_differences_lead_from_one_node_to_the_other(have, want):
     have = {key: value for key, value in have.items() if "${" not in repr(value)}  # it would be an interpolation; in an override it is not
     assert same(applied(have, differences(have, want, "node.")), want)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kdgraph.report.metrics_text import far_field
+from kdgraph.errors import UsageError
 from kdgraph.report.options import listing
 from kdgraph.report.run_table import run_table
 from kdgraph.report.sweep_table import MOST_WARNINGS, Done, sweep_table, sweep_warnings
@@ -14,35 +14,54 @@ def entry(metric, of, value, on="test", ood=None, **params):
     return {"metric": metric, "of": of, "on": on, "ood": ood, "params": params, "value": value, "n": 10, "stderr": None}
 
 
-def record(seed=0, method="kdf", calibrated=0.1, parent=0.2, gate="none", **more):
-    metrics = [
-        entry("error", "parent", parent),
-        entry("error", "calibrated", calibrated),
-        entry("ece", "parent", 0.0502),
-        entry("ece", "calibrated", 0.0498),
-        entry("mmc_wrong", "parent", None),
-        entry("mmc_wrong", "calibrated", 0.5),
-    ]
+def of_both(metric, parent, calibrated, *where, **params):
+    return [entry(metric, "parent", parent, *where, **params), entry(metric, "calibrated", calibrated, *where, **params)]
+
+
+METRICS = {
+    "test": {"error": {}, "ece": {"bins": 15, "norm": "l1"}, "mmc_wrong": {}, "coverage": {"level": 0.9}, "my_score": {"k": 3}},
+    "ood": {"mmc": {}, "fpr95": {"positive": "id"}},
+}
+
+
+def record(seed=0, method="kdf", calibrated=0.1, parent=0.2, gate="none", metrics=None, parts=None, **more):
+    usual = [*of_both("error", parent, calibrated), *of_both("ece", 0.0502, 0.0498), *of_both("mmc_wrong", None, 0.5)]
     for radius, (a, b) in {0.5: (0.9, 0.8), 2.0: (0.8, 0.5), 5.0: (0.4, 0.62)}.items():
-        metrics += [
-            entry("mmc", "parent", a, "ood", "sphere", radius=radius),
-            entry("mmc", "calibrated", b, "ood", "sphere", radius=radius),
-        ]
+        usual += of_both("mmc", a, b, "ood", "sphere", radius=radius)
+    parts = {"parent": "forest", "calibrator": method, "gate": gate, "detector": "none", "recalibrator": "none"} | (parts or {})
+    protocol = more.get("protocol", "held_out")
     return {
-        "dataset": {"name": "spiral", "n_train": 1000, "n_calibration": 430, "n_test": 1000, "prior": [0.5, 0.5]},
-        "parent": "forest",
-        "calibrator": method,
-        "gate": gate,
-        "method": method,
-        "seed": seed,
-        "config": {"metrics": {"test": {"error": {}, "ece": {"bins": 15, "norm": "l1"}, "mmc_wrong": {}}, "ood": {"mmc": {}}}},
-        "metrics": metrics,
-        "warnings": [],
-        "files": {"predictions": "predictions.parquet", "figures": ["figures/a.svg", "figures/a.png", "figures/b.svg"]},
-        "seconds": {"split": 0.01, "fit": 1.1},
-        "from_store": ["fit"],
+        "run_id": "1cb9f0a2",
+        "dataset": {
+            "name": "spiral", "fingerprint": "f", "n_train": 1000, "n_calibration": 430, "n_test": 1000, "n_features": 2, "classes": [0, 1],
+            "prior": [0.5, 0.5], **more.pop("dataset", {}),
+        },
+        **parts, "method": method, "protocol": protocol, "seed": seed,
+        "config": {"dataset": {}, "ood": {}, "preprocess": {}, **{part: {} for part in parts}, "metrics": METRICS, "protocol": protocol},
+        "metrics": usual if metrics is None else metrics, "ood_sets": [], "learnt": {}, "warnings": [],
+        "versions": {}, "git": None, "host": {},
+        "files": {"predictions": "predictions.parquet", "tables": {}, "figures": ["figures/a.svg", "figures/a.png", "figures/b.svg"]},
+        "seconds": {"split": 0.01, "fit": 1.1}, "peak_memory_mb": {"fit": 1.0}, "from_store": ["fit"],
         **more,
-    }
+    }  # fmt: skip
+
+
+def detection_run(seed=0, **more):
+    """A detector on a classifier: what it says of test rows is its parent's."""
+    metrics = [*of_both("error", 0.1, 0.1)]
+    for i, name in enumerate(("kmnist", "noise")):
+        metrics += of_both("mmc", 0.9, 0.9, "ood", name) + of_both("auroc", 0.7 + i / 10, 0.9 + i / 20, "ood", name)
+        metrics += of_both("fpr95", 0.5, 0.25, "ood", name)
+    return record(seed, "tood", metrics=metrics, parts={"calibrator": "none", "detector": "tood", "parent": "extra_trees"}, **more)
+
+
+def regression_run(seed=0, method="global_pit", **more):
+    """A recalibrated regressor: there are no classes."""
+    metrics = [*of_both("rmse", 12_345.6, 12_345.6), *of_both("mse_mean", 0.5, 0.4), *of_both("coverage", 0.81, 0.9)]
+    metrics += [*of_both("interval_score", 3.0, 2.5), *of_both("crps", 0.25, 0.24), *of_both("pit_ks", 0.09, 0.01)]
+    data = {"name": "tran20", "classes": [], "prior": None}
+    parts = {"calibrator": "none", "recalibrator": "global_pit", "parent": "linear"}
+    return record(seed, method, metrics=metrics, dataset=data, parts=parts, **more)
 
 
 def test_the_table_of_a_run():
@@ -65,11 +84,106 @@ def test_in_the_far_field_the_better_one_is_nearer_to_the_prior():
 
 
 def test_of_many_radii_1_2_and_5_are_shown():
-    found = [entry("mmc", "parent", 0.5, "ood", "sphere", radius=r) for r in (0, 0.5, 1, 1.5, 2, 3, 5)]
-    assert [e["params"]["radius"] for e in far_field(found, at_most=3)] == [1, 2, 5]
-    assert [e["params"]["radius"] for e in far_field(found, at_most=1)] == [2]
-    others = [entry("oce", "parent", 0.5, "ood", "box", low=-2.0)]
-    assert far_field(others, at_most=1) == others
+    metrics = [one for r in (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 5.0) for one in of_both("mmc", 0.5, 0.5, "ood", "sphere", radius=r)]
+    lines = run_table(record(metrics=metrics), "x").splitlines()
+    assert [line.split()[3] for line in lines if "radius" in line] == ["1", "2", "5"]
+
+
+def test_a_detector_is_shown_by_what_it_detects():
+    files = {"predictions": "p.parquet", "tables": {"scores": "tables/scores.csv"}, "figures": []}
+    assert run_table(detection_run(files=files), "x").splitlines() == [
+        "spiral (1,000 train · 430 calibration · 1,000 test) → extra_trees → tood        seed 0",
+        "  split 0.0 s   fit 1.1 s        1 of 2 stages from the store",
+        "                   extra_trees    tood",
+        "  error                  0.100   0.100",
+        "  AUROC on kmnist        0.700   0.900 ◂",
+        "  AUROC on noise         0.800   0.950 ◂",
+        "  FPR95 on kmnist        0.500   0.250 ◂",
+        "  FPR95 on noise         0.500   0.250 ◂",
+        "x   1 table   result.json   p.parquet",
+    ]
+
+
+def test_without_a_detector_one_line_says_how_well_the_confidence_detects():
+    lines = run_table(detection_run() | {"detector": "none", "calibrator": "kdf"}, "x").splitlines()[3:-1]
+    assert [line.split("  ")[1] for line in lines] == ["error", "confidence on kmnist", "confidence on noise", "AUROC on kmnist"]
+
+
+def test_a_regressor_has_no_prior_and_large_numbers_no_decimals():
+    assert run_table(regression_run(), "x").splitlines()[:9] == [
+        "tran20 (1,000 train · 430 calibration · 1,000 test) → linear → global_pit        seed 0",
+        "  split 0.0 s   fit 1.1 s        1 of 2 stages from the store",
+        "                        linear   global_pit",
+        "  RMSE                  12,346       12,346",
+        "  MSE to the true mean   0.500        0.400 ◂",
+        "  coverage (level 0.9)   0.810        0.900",
+        "  interval score         3.000        2.500 ◂",
+        "  CRPS                   0.250        0.240 ◂",
+        "  PIT distance           0.090        0.010 ◂",
+    ]
+
+
+def test_scores_of_a_model_from_elsewhere_have_no_training_rows():
+    data = {"name": "scores", "n_train": 0, "prior": None}
+    metrics = [*of_both("error", 0.1, 0.1), *of_both("my_score", 0.2, 0.1), *of_both("mmc", 0.9, 0.9, "ood", "kmnist")]
+    assert run_table(record(method="histogram", dataset=data, metrics=metrics), "x").splitlines() == [
+        "scores (430 calibration · 1,000 test) → forest → histogram        seed 0",
+        "  split 0.0 s   fit 1.1 s        1 of 2 stages from the store",
+        "                        forest   histogram",
+        "  error                  0.100       0.100",
+        "  my_score (k 3)         0.200       0.100",  # nobody knows which direction is better
+        "  confidence on kmnist   0.900       0.900",  # nor what the prior is
+        "x   2 figures   result.json   predictions.parquet",
+    ]
+
+
+def test_the_parent_alone_is_one_column():
+    lines = run_table(record(method="none"), "x").splitlines()
+    assert lines[0].endswith(" → forest        seed 0")
+    assert lines[2:4] == ["                                   forest", "  error                             0.200"]
+
+
+def test_what_was_fitted_on_test_rows_is_told_below_the_title():
+    paper = {"method": "global_pit-as_in_paper", "protocol": "paper"}
+    said = "fitted on test rows where the method's paper does so (protocol=paper), so that its numbers are no estimate for new rows"
+    assert run_table(regression_run(**paper), "x").splitlines()[2] == f"  {said}"
+    lines = sweep_table([Done(regression_run()), Done(regression_run(**paper))]).splitlines()
+    assert [line.split()[0] for line in lines[2:]] == ["linear", "global_pit", "global_pit-as_in_paper", "-as_in_paper:"]
+    assert lines[-1] == f"  -as_in_paper: {said}"
+    swept = [Done(regression_run(**paper), {"method": "global_pit", "recalibrator.k": "3"})]
+    assert "  global_pit-as_in_paper recalibrator.k=3 " in sweep_table(swept)
+
+
+@pytest.mark.parametrize("table", [lambda one: run_table(one, "1cb9f0a2"), lambda one: sweep_table([Done(one)])])
+def test_a_record_that_lacks_a_key_is_told_in_one_line(table):
+    one = record()
+    del one["dataset"]["prior"]
+    with pytest.raises(UsageError) as caught:
+        table(one)
+    assert str(caught.value) == "1cb9f0a2/result.json lacks 'dataset.prior'; force=true runs it again"
+
+
+def test_a_sweep_of_regressors_shows_what_was_measured():
+    assert sweep_table([Done(regression_run(0)), Done(regression_run(1))]).splitlines() == [
+        "tran20 · 2 seeds (0, 1) · mean ± standard deviation",
+        "                               RMSE   MSE to the true mean   coverage (level 0.9)            CRPS",
+        "  linear (parent)    12,346 ± 0.000          0.500 ± 0.000          0.810 ± 0.000   0.250 ± 0.000",
+        "  global_pit         12,346 ± 0.000          0.400 ± 0.000          0.900 ± 0.000   0.240 ± 0.000",
+    ]
+
+
+def test_a_sweep_of_detectors_shows_what_they_detect():
+    assert sweep_table([Done(detection_run())]).splitlines() == [
+        "spiral · seed 0 · mean ± standard deviation · prior 0.500",
+        "                          error   AUROC on kmnist   AUROC on noise   FPR95 on kmnist   FPR95 on noise",
+        "  extra_trees (parent)    0.100             0.700            0.800             0.500            0.500",
+        "  tood                    0.100             0.900            0.950             0.250            0.250",
+    ]
+
+
+def test_a_sweep_shows_metrics_that_nobody_knows():
+    metrics = [*of_both("my_score", 0.2, 0.1), *of_both("other", 0.3, 0.4, "ood", "kmnist")]
+    assert "my_score (k 3)   other on kmnist" in sweep_table([Done(record(metrics=metrics))])
 
 
 def test_the_table_of_a_sweep():

@@ -39,7 +39,8 @@ def entry(key: str, of: str, value: float | None, rows: int) -> Record:
 
 def make_record(
     dataset="spiral", method="kdf", *, seed=0, values=None, of_parent=None, parent="random_forest", calibrator=None, gate="none",
-    config=None, schema=RECORD_SCHEMA, fingerprint=None, prior=(0.6, 0.4), simulated=True,
+    detector="none", recalibrator="none", protocol="held_out", config=None, schema=RECORD_SCHEMA, fingerprint=None, prior=(0.6, 0.4),
+    simulated=True,
 ) -> Record:  # fmt: skip
     """A record. ``values`` and ``of_parent`` are its numbers by measure; ``config`` are dotted keys that are not as usual."""
     calibrator = calibrator or method
@@ -50,9 +51,10 @@ def make_record(
         "preprocess": {"name": "default", "_target_": "kdgraph.parents.Preprocess"},
         "parent": {"name": parent, "_target_": f"a.{parent}", "n_estimators": 500, "max_depth": None},
         "calibrator": {"name": calibrator, "_target_": f"a.{calibrator}", "alpha": 0.005, "robust": True, "layers": [200, 200]},
-        "gate": {"name": gate},
+        **{part: {"name": name} for part, name in (("gate", gate), ("detector", detector), ("recalibrator", recalibrator))},
         "metrics": {"test": {}, "ood": {}, "grid": {}},
         "figures": {"draw": []},
+        "protocol": protocol,
         "seed": seed,
     }
     of_calibrated = {"error": 0.1, "nll": 0.3, "ece": 0.05, "oce@sphere:radius=2": 0.0} if values is None else values
@@ -76,10 +78,12 @@ def make_record(
         "run_id": hashlib.sha256(text.encode()).hexdigest()[:8],
         "dataset": {
             "name": dataset, "fingerprint": fingerprint or f"{dataset} {seed}", "n_train": 100, "n_calibration": 30, "n_test": 40,
-            "n_features": 2, "prior": list(prior), "source": {},
+            "n_features": 2, "classes": list(range(len(prior or ()))), "prior": list(prior) if prior else None, "source": {},
         },
-        "parent": science["parent"]["name"], "calibrator": science["calibrator"]["name"], "gate": science["gate"]["name"],
-        "method": method, "seed": seed, "config": science, "metrics": entries,
+        **{part: science[part]["name"] for part in ("parent", "calibrator", "gate", "detector", "recalibrator")},
+        "method": method, "protocol": protocol, "seed": seed, "config": science, "metrics": entries, "ood_sets": [], "learnt": {},
+        "files": {"predictions": "predictions.parquet", "tables": {}, "figures": []}, "warnings": [], "from_store": [],
+        "versions": {}, "git": None, "host": {},
         "seconds": {"fit": 1.25, "evaluate": 0.5}, "peak_memory_mb": {"fit": 200.0, "evaluate": 150.0},
     }  # fmt: skip
 

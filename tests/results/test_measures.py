@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kdgraph.errors import UsageError
-from kdgraph.results.measures import Measure, choose, measured, select, tell_apart
+from kdgraph.results.measures import Measure, measured, select, tell_apart
 
 EVERYTHING = {
     "error": 0.1, "ece": 0.1, "nll": 0.1, "mmc": 0.8, "hellinger@grid": 0.2,
@@ -26,7 +26,7 @@ def test_names_are_those_that_are_typed_and_read(there) -> None:
     assert {measure.id: (measure.label, measure.better) for measure in there} == {
         "error": ("error", "lower"),
         "ece": ("ECE (15 bins)", "lower"),
-        "nll": ("NLL", "lower"),
+        "nll": ("NLL (clip 1e-06)", "lower"),
         "mmc": ("mean max confidence", "neither"),
         "hellinger@grid": ("Hellinger on the grid", "lower"),
         "mmc@sphere:radius=1": ("confidence at radius 1", "neither"),
@@ -45,6 +45,27 @@ def test_where_a_family_meets_the_data_nothing_is_better(record) -> None:
     inside, outside = (measure for measure, _ in measured(one))
     assert (inside.better, outside.better) == ("neither", "lower")
     assert outside.label == "OCE on ellipse, axis 30"
+
+
+def test_a_family_that_is_named_by_its_parameter_is_named_once(record) -> None:
+    one = record(values={"mmc@intensity:intensity=255": 0.9, "mmc@blend:epsilon=0.5": 0.9})
+    assert [measure.label for measure, _ in measured(one)][:2] == ["confidence on intensity 255", "confidence on blend, epsilon 0.5"]
+
+
+def test_options_that_are_numbers_are_told(record) -> None:
+    given = {"coverage": {"level": 0.9}, "my_score": {"k": 3, "rule": "max", "strict": True, "_target_": "mine.my_score"}}
+    one = record(values=dict.fromkeys(given, 0.5), config={f"metrics.test.{name}": options for name, options in given.items()})
+    assert [measure.label for measure, _ in measured(one)][:2] == ["coverage (level 0.9)", "my_score (k 3)"]
+
+
+def test_where_better_is(record) -> None:
+    far = [f"{name}@sphere:radius={radius}" for name, radius in (("mmc", 1), ("mmc", 2), ("oce", 2), ("auroc", 2))]
+    ids = ["error", "coverage", "mmc", *far, "new@x"]
+    found = {measure.id: (measure.ideal, measure.detects) for measure, _ in measured(record(values=dict.fromkeys(ids, 0.5)))}
+    assert list(found.values()) == [
+        ("lower", False), ("none", False), ("none", False), ("none", False), ("prior", False), ("lower", False), ("higher", True),
+        ("none", False),
+    ]  # fmt: skip
 
 
 def test_a_metric_that_nobody_knows_has_no_direction(record) -> None:
@@ -70,19 +91,6 @@ def test_other_options_or_other_draws_are_another_measure(record) -> None:
 
 def ids(measures) -> list[str]:
     return [measure.id for measure in measures]
-
-
-def test_by_default_it_is_what_is_read_most(there) -> None:
-    assert ids(choose(there)) == ["error", "nll", "ece", "oce@sphere:radius=2", "oce@kmnist"]
-    assert ids(choose(there, ["hellinger", "mmc"])) == ["hellinger@grid", "mmc"]
-
-
-def test_of_a_family_without_radius_2_it_is_the_middle_of_what_is_outside(record) -> None:
-    values = {f"oce@{name}:{key}={r}": 0.1 for name, key in (("sphere", "radius"), ("shift", "t")) for r in (0.5, 3, 4, 6)}
-    one = record(values=values)
-    for item in one["metrics"]:
-        item["in_distribution"] = item["params"] in ({"t": 0.5}, {"t": 6.0})
-    assert ids(choose(measures_of(one))) == ["oce@sphere:radius=4", "oce@shift:t=3"]
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,24 @@ def test_a_composed_name_says_its_settings_beside_the_preset_of_the_same_parts(r
     assert [run.method for run in named(found([composed]))] == ["random_forest-kdf"]  # alone it needs none
 
 
+def test_detectors_and_recalibrators_are_parts_of_a_method(record, found) -> None:
+    changed = {"detector.repeats": 5}
+    tood = [record("a", "tood", calibrator="none", detector="tood", config=config) for config in ({}, changed)]
+    runs = named(found([*tood, record("a", "pit", calibrator="none", recalibrator="pit"), record("a", "none", calibrator="none")]))
+    assert [run.method for run in runs] == ["tood", "tood detector.repeats=5", "pit", "none"]
+    assert [run.is_parent for run in runs] == [False, False, False, True]
+
+
+def test_one_method_by_two_protocols_is_two(record, found) -> None:
+    held_out, in_paper = record("a", "pit"), record("a", "pit-as_in_paper", calibrator="pit", protocol="paper")
+    assert [run.method for run in named(found([held_out, in_paper]))] == ["pit", "pit-as_in_paper"]
+    composed = record("a", "random_forest-pit-as_in_paper", calibrator="pit", protocol="paper", config={"calibrator.alpha": 1.0})
+    assert [run.method for run in named(found([in_paper, composed]))] == [
+        "pit-as_in_paper",
+        "random_forest-pit-as_in_paper calibrator.alpha=1.0",
+    ]
+
+
 def test_sizes_of_one_data_set_are_told_apart_and_so_are_their_methods_not(record, found) -> None:
     runs = named(found([record("a", config={"dataset.n_train": n}) for n in (100, 1000)] + [record("b")]))
     assert names(runs) == [

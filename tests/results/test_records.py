@@ -58,6 +58,14 @@ def test_what_cannot_be_used_is_left_out_and_said_in_one_line(record, outputs, c
     assert told == [said] and capsys.readouterr().err == ""
 
 
+def test_a_record_that_lacks_a_key_is_left_out_and_the_key_is_said(record, outputs) -> None:
+    broken = {name: record(name) for name in "abc"}
+    del broken["a"]["dataset"]["prior"], broken["b"]["detector"], broken["c"]["detector"]
+    told: list[str] = []
+    assert places(find(outputs([record(), *broken.values()]), tell=told.append)) == [("spiral", "kdf", 0)]
+    assert told[0].endswith("/outputs: 3 runs whose result.json lacks dataset.prior, detector")
+
+
 def test_a_folder_without_runs_is_an_error_of_one_line(tmp_path, record, outputs) -> None:
     with pytest.raises(UsageError) as caught:
         find(tmp_path / "nowhere")

@@ -83,6 +83,25 @@ def test_what_is_uneven_is_said(record, of) -> None:
     ]
 
 
+def test_a_method_for_classes_lacks_no_run_of_a_regression(record, of) -> None:
+    regression = {"calibrator": "none", "recalibrator": "pit", "prior": None}
+    runs = [record("a"), record("b"), record("c", "pit", **regression), record("d", "other", **regression)]
+    assert cautions(of([*runs, record("d", "pit", **regression)]), []) == [
+        "Missing runs, of 2 for each method: other 1. Pairs are of what both have, ranks of what all ranked methods have."
+    ]
+    assert cautions(of([*runs, record("e")]), []) == [
+        "Missing runs: other 1 of 2, pit 1 of 2. Pairs are of what both have, ranks of what all ranked methods have."
+    ]
+
+
+def test_what_was_fitted_on_test_rows_is_said(record, of) -> None:
+    one = of([record("a", "pit"), record("a", "pit-as_in_paper", calibrator="pit", protocol="paper")])
+    assert cautions(one, []) == [
+        "Fitted on test rows where the method's paper does so (protocol=paper), so that its numbers are no estimate for new rows: "
+        "pit-as_in_paper."
+    ]
+
+
 def test_of_many_disagreements_some_are_told(record, of) -> None:
     runs = [record("a", m, seed=s, of_parent={"error": v}) for s in range(7) for m, v in (("kdf", 0.1), ("isotonic", 0.2))]
     said = cautions(of(runs), [])

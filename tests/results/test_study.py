@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kdgraph.results.measures import choose
 from kdgraph.results.study import study
+from kdgraph.results.usual import choose
 
 
 def test_each_number_is_in_its_place_and_the_parent_once(record, found) -> None:

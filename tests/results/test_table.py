@@ -6,8 +6,9 @@ import pandas as pd
 import pytest
 
 from kdgraph.errors import UsageError
-from kdgraph.results.measures import choose, measured
+from kdgraph.results.measures import measured
 from kdgraph.results.table import COLUMNS, columns
+from kdgraph.results.usual import choose
 from kdgraph.results.write import as_cell, kind_of, latex, markdown, write_columns
 
 VALUES = {"error": 0.1, "ece": None, "oce@sphere:radius=2": 0.25}
@@ -24,13 +25,22 @@ def test_every_number_is_a_row_under_documented_columns(runs) -> None:
     assert {len(values) for values in table.values()} == {sum(len(one.record["metrics"]) for one in runs)}
     last = {name: values[-1] for name, values in table.items()}
     assert last == {
-        "dataset": "b|c", "method": "gated_kdf", "parent": "random_forest", "calibrator": "kdf", "gate": "density", "seed": 3,
+        "dataset": "b|c", "method": "gated_kdf", "parent": "random_forest", "calibrator": "kdf", "gate": "density",
+        "detector": "none", "recalibrator": "none", "protocol": "held_out", "seed": 3,
         "run_id": runs[1].record["run_id"], "of": "calibrated", "metric": "oce", "on": "ood", "ood": "sphere", "params": "radius=2",
         "in_distribution": False, "options": "", "value": 0.25, "stderr": 0.01, "n": 50, "better": "lower", "prior": 0.6, "n_train": 100,
         "n_calibration": 30, "n_test": 40, "n_features": 2, "fingerprint": "b|c 3", "seconds": 1.75, "peak_memory_mb": 200.0,
         "path": str(runs[1].path),
     }  # fmt: skip
     assert table["options"][1] == "bins=15 strategy=uniform norm=l1"
+
+
+def test_a_regressor_has_no_prior_and_says_what_recalibrates_it(record, found) -> None:
+    parts = {"calibrator": "none", "recalibrator": "global_pit", "prior": None, "protocol": "paper"}
+    table = columns(found([record("x", "global_pit-as_in_paper", values={"crps": 0.3, "my_score": 2.0}, **parts)]))
+    last = {name: values[-1] for name, values in table.items()}
+    assert (last["recalibrator"], last["protocol"], last["prior"], last["detector"]) == ("global_pit", "paper", None, "none")
+    assert (last["metric"], last["value"], last["better"]) == ("my_score", 2.0, "neither")
 
 
 def test_some_measures_only(runs) -> None:

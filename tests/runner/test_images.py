@@ -84,7 +84,7 @@ def test_the_shifts_are_measured_and_marked_where_they_meet_the_data(shifted):
 
 def test_the_figures_are_those_that_images_allow(shifted):
     config, record = shifted
-    names = ["reliability_diagram", "confidence_against_shift", "example_images"]
+    names = ["reliability_diagram", "confidence_against_shift", "ood_scores", "example_images"]
     assert record["files"]["figures"] == [f"figures/{name}.png" for name in names]
     height, width, _ = matplotlib.image.imread(config.run_dir / "figures" / "example_images.png").shape
     assert width == pytest.approx(5 * 250, rel=0.1) and height > 250  # circle, rectangle and one of each shift, at 200 dots an inch
@@ -102,7 +102,7 @@ def test_the_table_tells_the_sets_apart_and_marks_none_in_distribution(shifted):
 def test_spheres_around_images(composed):
     config = composed("ood=sphere", "ood.unit=max_norm", "ood.radii=[0.5,2]", "ood.n=3")
     record = run(config)
-    names = ["reliability_diagram", "confidence_against_radius", "example_images"]
+    names = ["reliability_diagram", "confidence_against_radius", "ood_scores", "example_images"]
     assert record["files"]["figures"] == [f"figures/{name}.png" for name in names]
     assert json.loads((config.run_dir / "result.json").read_text())["metrics"] == record["metrics"]
 

@@ -46,7 +46,8 @@ def test_a_forest_on_flat_images_beside_another_set(sets, tmp_path):
     assert (told["name"], told["n"], told["source"]["rows"]) == ("svhn", 10, "10 at random of 30 rows")
     repaired = ["resized from 9×9 to 8×8 (bilinear)", "grey from colours (Rec. 601 luma)", "flat"]
     assert told["source"]["repaired"] == repaired
-    assert record["files"]["figures"] == ["figures/reliability_diagram.png", "figures/confidence_by_set.png"]
+    names = ["reliability_diagram", "confidence_by_set", "ood_scores"]
+    assert record["files"]["figures"] == [f"figures/{name}.png" for name in names]
     assert {m["ood"] for m in record["metrics"] if m["on"] == "ood"} == {"svhn"}
     said = run_table(record, "x").splitlines()[2]
     assert said == f"  svhn: 10 at random of 30 rows; {'; '.join(repaired)}; a subset: 30 of 99,289 rows, without the official split"
@@ -58,7 +59,7 @@ def test_a_network_on_images_and_noise_from_the_command_line(sets, tmp_path, cap
     record = json.loads(capsys.readouterr().out)
     assert code == 0 and record["dataset"]["shape"] == [1, 8, 8]
     assert record["dataset"]["source"]["subset"] == "60 of 100 rows, without the official split"
-    names = ["reliability_diagram", "confidence_by_set", "example_images"]
+    names = ["reliability_diagram", "confidence_by_set", "ood_scores", "example_images"]
     assert record["files"]["figures"] == [f"figures/{name}.png" for name in names]
     assert "mnist: a subset: 60 of 100 rows, without the official split" in run_table(record, "x")
 

@@ -57,7 +57,7 @@ def test_every_metric_is_there_for_parent_and_calibrated(small):
     assert len(found) == len(record["metrics"])
     for of in ("parent", "calibrated"):
         assert {m for m, o, on, _ in found if on == "test" and o == of} == set(config.metrics["test"]) <= set(METRICS)
-        assert {(m, r) for m, o, on, r in found if on == "ood" and o == of} == {(m, r) for m in ("mmc", "oce") for r in (0.5, 2.0)}
+        assert {(m, r) for m, o, on, r in found if on == "ood" and o == of} == {(m, r) for m in config.metrics["ood"] for r in (0.5, 2.0)}
         assert ("hellinger", of, "grid", None) in found
     assert {m["n"] for m in record["metrics"] if m["on"] == "grid"} == {40_000}
 
@@ -82,7 +82,7 @@ def test_the_metrics_follow_from_the_predictions(small):
 def test_the_figures_are_there(small):
     config, record = small
     assert record["files"]["figures"] == [
-        f"figures/{name}.svg" for name in ("posterior_maps", "reliability_diagram", "confidence_against_radius")
+        f"figures/{name}.svg" for name in ("posterior_maps", "reliability_diagram", "confidence_against_radius", "ood_scores")
     ]
     assert all((config.run_dir / name).stat().st_size > 1000 for name in record["files"]["figures"])
 

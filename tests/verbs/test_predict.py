@@ -53,12 +53,12 @@ def runs(tmp_path_factory, table):
         "kdf": ["method=kdf"],
         "gated": ["calibrator=isotonic", "gate=density"],
         "isotonic": ["calibrator=isotonic"],
-        "discriminant": ["parent=linear", "calibrator=sigmoid"],
+        "discriminant": ["parent=discriminant", "calibrator=sigmoid"],
     }.items():
         folder = tmp_path_factory.mktemp("conf")
         (folder / "parent").mkdir()
-        node = "# Linear\nname: linear\n_target_: sklearn.discriminant_analysis.LinearDiscriminantAnalysis\nsolver: svd\n"
-        (folder / "parent" / "linear.yaml").write_text(node)
+        node = "# Linear\nname: discriminant\n_target_: sklearn.discriminant_analysis.LinearDiscriminantAnalysis\nsolver: svd\n"
+        (folder / "parent" / "discriminant.yaml").write_text(node)
         small = [word for word in SMALL if name != "discriminant" or not word.startswith("parent.")]
         found[name] = compose([*dataset, *small, *more, f"out={out}"], folder)
         run(found[name])

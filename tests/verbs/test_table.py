@@ -41,6 +41,14 @@ def test_a_line_is_one_model_of_one_run(kdg) -> None:
     ]
 
 
+def test_what_was_fitted_on_test_rows_is_told(kdg, tmp_path) -> None:
+    write(tmp_path, [make_record("a", "sigmoid-as_in_paper", calibrator="sigmoid", protocol="paper", values=VALUES)])
+    said = kdg("calibrator=sigmoid", "--metric", "error")[1].splitlines()
+    assert said[3:6] == ["a         sigmoid                    0  0.1000", "a         sigmoid-as_in_paper        0  0.1000", ""]
+    assert said[6].startswith("-as_in_paper: fitted on test rows where the method's paper does so (protocol=paper)")
+    assert "as_in_paper:" not in kdg("protocol=held_out")[1]
+
+
 def test_a_terminal_gets_what_fits(kdg, monkeypatch) -> None:
     monkeypatch.setattr("kdgraph.verbs.table.MOST_LINES", 2)
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
@@ -50,7 +58,7 @@ def test_a_terminal_gets_what_fits(kdg, monkeypatch) -> None:
 
 
 def test_a_file_has_every_number_that_is_asked_for(kdg) -> None:
-    assert kdg("--output", "x.parquet") == (0, "x.parquet   24 rows, 27 columns, of 4 runs\n", "")
+    assert kdg("--output", "x.parquet") == (0, "x.parquet   24 rows, 30 columns, of 4 runs\n", "")
     read = pd.read_parquet("x.parquet")
     assert list(read) == list(COLUMNS) and len(read) == 24 and read["path"].nunique() == 4
     assert kdg("method=kdf", "--on", "ood", "--with", "calibrator.alpha", "--output", "x.csv")[0] == 0

@@ -80,7 +80,7 @@ def _checked(values: np.ndarray, name: str, where: str) -> np.ndarray:
 
 
 def labels_of(values: Iterable[Any], where: str) -> np.ndarray:
-    """Labels as integers if all of them are, digits as text among them, else as text."""
+    """Labels [n] as integers if all of them are, digits as text among them, else as text."""
     labels = np.asarray(list(values), dtype=object)
     missing = sum(label is None or label != label for label in labels)
     if missing:

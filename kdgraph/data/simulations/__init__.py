@@ -1,5 +1,5 @@
-"""The simulations of Dey et al., "Deep discriminative to kernel density graph": images of shapes, and the six of appendix C; and those that
-scikit-learn draws.
+"""The simulations of Dey et al., "Deep discriminative to kernel density graph": images of shapes, and the six of appendix C; those that
+scikit-learn draws; and a regression of Torres et al.
 
 In those of appendix C each class's density is known in closed form or as one smooth integral, so a classifier can be compared with the
 truth at every point.
@@ -11,6 +11,7 @@ from __future__ import annotations
 from kdgraph.data.simulations.circle import Circle
 from kdgraph.data.simulations.curves import Polynomial, Sinewave
 from kdgraph.data.simulations.gaussian_xor import GaussianXor
+from kdgraph.data.simulations.heteroscedastic import Heteroscedastic
 from kdgraph.data.simulations.made import Blobs, Circles, Moons
 from kdgraph.data.simulations.plane import PlaneSimulation, paper_grid
 from kdgraph.data.simulations.shapes import Shapes
@@ -22,6 +23,7 @@ __all__ = [
     "Circle",
     "Circles",
     "GaussianXor",
+    "Heteroscedastic",
     "Moons",
     "PlaneSimulation",
     "Polynomial",

@@ -4,6 +4,7 @@ from kdgraph.data.tables.arrays import ArrayFile
 from kdgraph.data.tables.columns import ColumnOptions, from_frame
 from kdgraph.data.tables.files import TableFile
 from kdgraph.data.tables.made import Friedman, MadeClassification, MadeRegression
+from kdgraph.data.tables.scores import ScoreFile
 from kdgraph.data.tables.shipped import SklearnTable
 from kdgraph.data.tables.text import Newsgroups, TextFile
 
@@ -14,6 +15,7 @@ __all__ = [
     "MadeClassification",
     "MadeRegression",
     "Newsgroups",
+    "ScoreFile",
     "SklearnTable",
     "TableFile",
     "TextFile",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -55,7 +55,7 @@ class ArrayFile:
         from kdgraph.data.tables.targets import encode_target
 
         path = existing(self.path)
-        arrays = read_arrays(path)
+        arrays = read_npz(path, KNOWN)
         X, labels, roles = self._rows(arrays)
         y, classes, task = encode_target(self.name, Series(labels, name="y"), self.task)
         names = self._feature_names(arrays, X)
@@ -116,21 +116,21 @@ class ArrayFile:
         return np.unique(arrays["groups"], return_inverse=True)[1]
 
 
-def read_arrays(path: Path) -> dict[str, np.ndarray]:
-    """The arrays of a .npz file by name.
+def read_npz(path: Path, known: Sequence[str] | None = None) -> dict[str, np.ndarray]:
+    """The arrays of a .npz file by name, of any shape [n, …].
 
     Raises
     ------
     DataError
-        If it is none, has an array that is none of those known, or holds Python objects, which could run code when they are read.
+        If it is none, has an array that is none of the ``known`` ones, or holds Python objects, which could run code when they are read.
     """
     suffix_of(path, (".npz",))
     try:
         if not zipfile.is_zipfile(path):  # numpy takes anything else for objects
             raise zipfile.BadZipFile("it is not a zip file")
         with np.load(path, allow_pickle=False) as found:
-            if unknown := [name for name in found.files if name not in KNOWN]:
-                hint = did_you_mean(unknown[0], KNOWN, f"; known: {', '.join(KNOWN)}")
+            if known is not None and (unknown := [name for name in found.files if name not in known]):
+                hint = did_you_mean(unknown[0], known, f"; known: {', '.join(known)}")
                 raise DataError(f"{said(path)} has an array '{unknown[0]}' that nothing reads{hint}")
             return {name: found[name] for name in found.files}
     except DataError:

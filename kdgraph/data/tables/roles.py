@@ -19,8 +19,10 @@ WORDS = {"train": TRAIN, "training": TRAIN, "test": TEST, "testing": TEST, "unus
 """What a split column may say, in any case."""
 
 
-def roles_of_column(table: str, column: pd.Series) -> np.ndarray:
+def roles_of_column(table: str, column: pd.Series, *, trains: bool = True) -> np.ndarray:
     """Roles from a column of words, or of truth values of which True means test.
+
+    Without ``trains`` there is nothing to train, and rows that would train calibrate.
 
     Returns
     -------
@@ -39,13 +41,12 @@ def roles_of_column(table: str, column: pd.Series) -> np.ndarray:
         raise DataError(f"{where} is empty in row {row}; write train, calibration, test or unused")
     codes, names = sorted_codes(column)
     if {name.lower() for name in names} <= {"true", "false"}:
-        return _with_both(
-            where, np.where(codes == [name.lower() for name in names].index("true"), TEST, TRAIN) if len(names) == 2 else codes
-        )
+        test = [name.lower() for name in names].index("true") if len(names) == 2 else None
+        return _with_both(where, codes if test is None else np.where(codes == test, TEST, TRAIN), trains)
     for name in names:
         if name.strip().lower() not in WORDS:
             raise _unknown_word(where, name, names)
-    return _with_both(where, np.array([WORDS[name.strip().lower()] for name in names])[codes.astype(int)])
+    return _with_both(where, np.array([WORDS[name.strip().lower()] for name in names])[codes.astype(int)], trains)
 
 
 def roles_of_indices(table: str, n: int, indices: Mapping[str, Any]) -> np.ndarray:
@@ -109,11 +110,13 @@ def _row_numbers(where: str, role: str, rows: Any, n: int) -> np.ndarray:
     return numbers
 
 
-def _with_both(where: str, roles: np.ndarray) -> np.ndarray:
-    """``roles`` if rows train and rows test."""
-    for word, role in {"train": TRAIN, "test": TEST}.items():
-        if not (roles == role).any():
-            raise DataError(f"{where} names no row for {word}; a split needs rows that train and rows that test")
+def _with_both(where: str, roles: np.ndarray, trains: bool = True) -> np.ndarray:
+    """``roles`` if rows train, or calibrate where nothing trains, and rows test."""
+    learn, role = ("train", TRAIN) if trains else ("calibrate", CALIBRATION)
+    roles = roles if trains else np.where(roles == TRAIN, CALIBRATION, roles)
+    for word, wanted in {"train" if trains else "calibration": role, "test": TEST}.items():
+        if not (roles == wanted).any():
+            raise DataError(f"{where} names no row for {word}; a split needs rows that {learn} and rows that test")
     return roles.astype(np.int8)
 
 

@@ -79,7 +79,7 @@ class Drawing:
     def said(self, answer: str, found: Predictions) -> dict[str, Any] | None:
         """Name → what each of the two says of a set; None unless both do."""
         both = {name: said.get(answer) for name, said in zip(self.names, found.models.values(), strict=True)}
-        return None if None in both.values() else both
+        return None if any(given is None for given in both.values()) else both
 
     def top(self, found: Predictions) -> dict[str, TopLabel] | None:
         """Name → predicted classes and confidence of a set; None unless both models classify."""

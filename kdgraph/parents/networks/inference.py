@@ -82,7 +82,7 @@ def in_batches(
 
 
 def narrow(X: np.ndarray) -> np.ndarray:
-    """Float32 of the same shape as X; a row whose largest absolute number is above 1e15 is scaled down to that, its direction kept."""
+    """Float32, elementwise of X; but a row whose largest absolute number is above 1e15 is scaled down to that, its direction kept."""
     flat = X.reshape(len(X), -1)
     largest = np.maximum(flat.max(axis=1), -flat.min(axis=1))
     if (largest <= LARGEST).all():

@@ -5,17 +5,19 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 from kdgraph.metrics import METRICS, options_of
 from kdgraph.report.metrics_text import Record
 from kdgraph.results.measures import Measure, measured, tell_apart
+from kdgraph.results.usual import DETECTION, NEAR, first_of, some_sets
 
-Ideal = Literal["lower", "higher", "prior", "none"]
-"""Where better is: nearer to the largest class prior for a confidence far from the data, "none" where a number only describes."""
-
-FIRST = ("error", "nll", "brier", "ece", "hellinger")
+FIRST = (*NEAR, "brier")
 """Metrics on test rows and on the grid that are shown until a reader chooses others."""
+MOST_SETS = 3
+"""Out-of-distribution sets, each a column, of the same."""
+AT_LEAST = 4
+"""Columns of the same, as far as there is something to show."""
 
 
 class Columns:
@@ -54,23 +56,22 @@ def first_sentences(metric: str) -> str:
 
 
 def _described(measure: Measure, label: str, shown: bool) -> dict[str, Any]:
-    short, bracket, detail = label.partition(" (")
-    if not bracket and (match := re.fullmatch(r"(.+?) ((?:at|on) .+)", label)):
-        short, detail = match.groups()
+    words = re.split(r"[()]", label.removeprefix(measure.name))
     defaults = options_of(measure.metric) if measure.metric in METRICS else {}
     options = {**{key: str(value) for key, value in defaults.items()}, **dict(measure.options)}
     return {
         "id": measure.id,
         "label": label,
-        "short": short,
-        "detail": detail.removesuffix(")") if bracket else detail,
+        "short": measure.name,
+        "detail": ", ".join(word.strip() for word in words if word.strip()),
         "metric": measure.metric,
         "on": measure.on,
         "ood": measure.ood,
         "params": dict(measure.params),
         "rows": _rows(measure),
         "options": ", ".join(f"{key} {value}" for key, value in options.items()),
-        "ideal": _ideal(measure),
+        "of": "rows or units" if measure.detects else "points" if measure.on == "grid" else "rows",
+        "ideal": measure.ideal,
         "about": first_sentences(measure.metric),
         "shown": shown,
     }
@@ -86,17 +87,16 @@ def _rows(measure: Measure) -> str:
     return f"rows of {where} ({kind}{drawn})"
 
 
-def _ideal(measure: Measure) -> Ideal:
-    if measure.in_distribution:
-        return "none"
-    if measure.on == "ood" and measure.metric == "mmc":
-        return "prior"
-    return "none" if measure.better == "neither" else measure.better
-
-
 def _shown_first(measures: Sequence[Measure]) -> set[Measure]:
-    """A few on test rows and on the grid; far from the data the calibration error, or the confidence, at radius 2 or on the first set."""
-    near = {measure for measure in measures if measure.on != "ood" and measure.metric in FIRST}
+    """A few on test rows and on the grid; far from the data the calibration error or the confidence, and how well such rows are detected.
+
+    Where that is little, others too.
+    """
+    near = [measure for measure in measures if measure.on != "ood" and measure.metric in FIRST]
     outside = [measure for measure in measures if measure.on == "ood" and not measure.in_distribution]
-    far = [measure for measure in outside if measure.metric == "oce"] or [measure for measure in outside if measure.metric == "mmc"]
-    return near | set([measure for measure in far if dict(measure.params).get("radius") == 2] or far[:1])
+    detection = first_of((measure.metric for measure in outside if measure.detects), DETECTION)[:1]
+    confidence = next((name for name in ("oce", "mmc") if any(measure.metric == name for measure in outside)), None)
+    of_each = ([measure for measure in outside if measure.metric == name] for name in (confidence, *detection))
+    chosen = {*near, *(measure for of in of_each for measure in some_sets(of, 1)[:MOST_SETS])}
+    rest = [measure for measure in measures if measure not in chosen]
+    return chosen | set(rest[: max(0, AT_LEAST - len(chosen))])

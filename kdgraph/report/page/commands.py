@@ -19,11 +19,11 @@ from kdgraph.composer import Composer
 from kdgraph.errors import ConfigError
 from kdgraph.report.page.overrides import as_value, differences, same
 from kdgraph.report.page.yaml_nodes import chosen_by, options_like, read_node
-from kdgraph.run_config import run_id
+from kdgraph.results.parts import PARTS
+from kdgraph.run_config import AFTER, METHOD_ENDS, run_id
 
-TRIO = ("parent", "calibrator", "gate")
 ALONE = ("ood", "preprocess", "metrics", "figures")
-"""Groups whose options are chosen one by one; ``method`` chooses those of :data:`TRIO` together, and names the directory of the run."""
+"""Groups whose options are chosen one by one; ``method`` chooses those of :data:`PARTS` together, and names the directory of the run."""
 NOT_FOUND = "no overrides were found that compose to this config with the YAML files of this version"
 Words = tuple[str, ...]
 
@@ -69,7 +69,7 @@ class Commands:
     def __init__(self, config_dir: str | Path | None = None) -> None:
         self.composer = Composer(config_dir)
         self.prefix: Words = () if config_dir is None else ("--config-dir", str(config_dir))
-        groups = ("dataset", "network", "method", *TRIO, *ALONE)
+        groups = ("dataset", "network", "method", *PARTS, *ALONE)
         self.options = {group: self.composer.options(group) for group in groups}
         self.composed: dict[Words, _Composed | None] = {}
         self.data: dict[str, _Part | None] = {}
@@ -83,6 +83,8 @@ class Commands:
         if dataset not in self.data:
             self.data[dataset] = self._dataset_part(config["dataset"])
         if first := self.data[dataset]:
+            if config["protocol"] != first.then.nodes["protocol"]:
+                first = _Part((*first.words, f"protocol={config['protocol']}"), first.then)
             for wanted in (label, None):
                 if rest := self._rest(first, config, wanted):
                     return Command((*self.prefix, *first.words, *rest.words), _note(record, rest.then.label))
@@ -101,7 +103,7 @@ class Commands:
 
     def _rest(self, first: _Part, config: Mapping[str, Any], label: str | None) -> _Part | None:
         """The words behind those of the data set; they lead to ``label``, unless it is None."""
-        nodes = {name: config[name] for name in (*TRIO, *ALONE)}
+        nodes = {name: config[name] for name in (*PARTS, *ALONE, "protocol")}
         # where it starts from: what the data set chooses for other groups (images: a network)
         key = _key([nodes, label, {name: first.then.nodes[name] for name in nodes}, first.then.label])
         if key not in self.rest:
@@ -109,7 +111,7 @@ class Commands:
         return self.rest[key]
 
     def _find_rest(self, first: _Part, nodes: Mapping[str, Any], label: str | None) -> _Part | None:
-        methods = self._fewest(self._methods(nodes, label), {name: nodes[name] for name in TRIO}, label, first.words)
+        methods = self._fewest(self._methods(first, nodes, label), {name: nodes[name] for name in PARTS}, label, first.words)
         parts = [methods]
         for group in ALONE if methods else ():
             choices = () if same(first.then.nodes[group], nodes[group]) else self._choices(group, nodes[group])
@@ -134,7 +136,7 @@ class Commands:
         for words in candidates:
             if best and len(words) >= len(best.words):
                 continue
-            whole = self._completed((*after, *words), want) if label not in self.options["method"] else (*after, *words)
+            whole = (*after, *words) if self._preset(label) else self._completed((*after, *words), want)
             composed = whole and self._compose(whole)
             if whole and isinstance(composed, _Composed) and _leads_to(composed, want, label):
                 found = whole[len(after) :]
@@ -151,14 +153,20 @@ class Commands:
         without = self._compose((*words, *fewer)) if fewer != missing else None
         return (*words, *fewer) if without and _leads_to(without, want, None) else (*words, *missing)
 
-    def _methods(self, nodes: Mapping[str, Any], label: str | None) -> Iterator[Words]:
-        """A preset leads to its own name only if its nodes are untouched; other labels come from parent, calibrator and gate."""
-        if label in self.options["method"]:
-            yield (f"method={label}",)
-            yield from ((f"network={name}", f"method={label}") for name in self._networks(nodes["parent"]))
+    def _preset(self, label: str | None) -> str | None:
+        """The preset of this label, if it is one's."""
+        name = (label or "").removesuffix(METHOD_ENDS["paper"])
+        return name if name in self.options["method"] else None
+
+    def _methods(self, first: _Part, nodes: Mapping[str, Any], label: str | None) -> Iterator[Words]:
+        """A preset leads to its own name only if its nodes are untouched; other labels come from the parts."""
+        if preset := self._preset(label):
+            yield (f"method={preset}",)
+            yield from ((f"network={name}", f"method={preset}") for name in self._networks(nodes["parent"]))
             return
         yield from self._presets(nodes)
-        parts = ([(), *self._choices(group, nodes[group])] for group in TRIO)
+        there = {group for group in PARTS if same(first.then.nodes[group], nodes[group])}
+        parts = ([(), *(() if group in there else self._choices(group, nodes[group]))] for group in PARTS)
         yield from (words for choice in itertools.product(*parts) if (words := tuple(word for part in choice for word in part)))
 
     def _choices(self, group: str, node: Mapping[str, Any]) -> Iterator[Words]:
@@ -173,11 +181,11 @@ class Commands:
 
     def _presets(self, nodes: Mapping[str, Any]) -> Iterator[Words]:
         """Presets that choose the same parts, whose values may be others."""
-        like = {group: self._options(group, nodes[group]) for group in TRIO}
+        like = {group: self._options(group, nodes[group]) for group in PARTS}
         networks = self._networks(nodes["parent"])
         for preset in self.options["method"]:
-            chosen = {"gate": "none", **chosen_by(self.composer.folders, f"method/{preset}")}
-            if any(chosen.get(group) not in like[group] for group in ("calibrator", "gate")):
+            chosen = {**dict.fromkeys(AFTER, "none"), **chosen_by(self.composer.folders, f"method/{preset}")}
+            if any(chosen[group] not in like[group] for group in AFTER):
                 continue
             if chosen.get("parent") == "${network}":
                 yield from ((f"network={name}", f"method={preset}") for name in networks)

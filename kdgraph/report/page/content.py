@@ -13,6 +13,7 @@ from kdgraph.report.page.columns import Columns
 from kdgraph.report.page.commands import Command
 from kdgraph.report.page.pictures import figure_names
 from kdgraph.results.names import Run
+from kdgraph.results.parts import PARTS, after, chain, task_of
 
 DIGITS, DIGITS_OF_ERRORS = 6, 3
 """Significant digits of values and of standard errors; all of them are in the records."""
@@ -40,7 +41,7 @@ class Content:
     def __init__(self) -> None:
         self.columns = Columns()
         names = ("datasets", "methods", "parents", "settings", "nodes", "layouts", "numbers", "facts", "stages", "sets", "made", "warnings")
-        names = (*names, "commands", "notes", "figures")
+        names = (*names, "commands", "notes", "figures", "tabulated")
         self.tables = {name: Table() for name in names}
         self.runs: list[dict[str, Any]] = []
 
@@ -53,7 +54,11 @@ class Content:
                 "method": self.tables["methods"].position(run.method),
                 "parent": self.tables["parents"].position(parents[run.parent]),
                 "is_parent": run.is_parent,
-                "parts": [record[part] for part in ("parent", "calibrator", "gate")],
+                "parts": {part: str(record[part]) for part in PARTS},
+                "chain": chain(record),
+                "after": after(record),
+                "protocol": record["protocol"],
+                "task": task_of(record),
                 "nodes": {name: self.tables["nodes"].position(node) for name, node in record["config"].items() if name != "seed"},
             }
             where = {
@@ -97,9 +102,10 @@ class Content:
             "warnings": [self.tables["warnings"].position(warning) for warning in record["warnings"]],
             "stages": self.tables["stages"].position(list(record["seconds"])),
             "seconds": [_rounded(value, DIGITS_OF_ERRORS) for value in record["seconds"].values()],
-            "memory": [round(record["peak_memory_mb"][stage]) for stage in record["seconds"]],
+            "memory": [round(most) for most in record["peak_memory_mb"].values()],
             "stored": record["from_store"],
             "figures": self.tables["figures"].position(figure_names(record)),
+            "tables": self.tables["tabulated"].position(record["files"]["tables"]),
             "learnt": _shortened(record["learnt"]),
             "sets": self.tables["sets"].position(record["ood_sets"]),
         }

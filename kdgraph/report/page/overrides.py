@@ -26,7 +26,8 @@ def differences(have: Mapping[str, Any], want: Mapping[str, Any], prefix: str = 
         elif isinstance(value, Mapping) and isinstance(have[key], Mapping):
             yield from differences(have[key], value, f"{prefix}{key}.")
         elif not same(have[key], value):
-            yield from [f"{prefix}{key}=null"] if isinstance(have[key], list) and isinstance(value, Mapping) else []  # they do not merge
+            kinds = {isinstance(each, Mapping) for each in (have[key], value) if isinstance(each, Mapping | list)}
+            yield from [f"{prefix}{key}=null"] if len(kinds) > 1 else []  # a list and a mapping do not merge
             yield f"{prefix}{key}={as_value(value)}"
 
 

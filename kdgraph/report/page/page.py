@@ -14,9 +14,11 @@ from jinja2 import Environment
 
 from kdgraph import __version__
 from kdgraph.report.page.pictures import Pictures
+from kdgraph.report.page.tables import Tables
 from kdgraph.report.page.unfinished import Unfinished
+from kdgraph.results.parts import AS_IN_PAPER
 
-SCRIPTS = ("elements", "data", "grid", "methods", "datasets", "runs", "details", "page")
+SCRIPTS = ("elements", "data", "grid", "methods", "datasets", "runs", "details", "tables", "page")
 """In the order in which they are joined: functions of the first ones are used by the later ones."""
 
 
@@ -29,13 +31,13 @@ class About:
     notes: Sequence[str] = ()
 
 
-def render(content: Mapping[str, Any], pictures: Pictures, left: Sequence[Unfinished], about: About) -> str:
+def render(content: Mapping[str, Any], pictures: Pictures, tables: Tables, left: Sequence[Unfinished], about: About) -> str:
     """The page.
 
     Parameters
     ----------
     content : of :class:`kdgraph.report.page.content.Content`.
-    pictures : figures of runs.
+    pictures, tables : figures and tables of runs.
     left : runs without a result.
     about : what the page says about itself.
     """
@@ -49,9 +51,11 @@ def render(content: Mapping[str, Any], pictures: Pictures, left: Sequence[Unfini
         style=style,
         theme=_file("theme.js"),
         script=script,
+        as_in_paper=AS_IN_PAPER[0].upper() + AS_IN_PAPER[1:],
         policy=_policy([_file("theme.js"), script], [style]),
         data=in_script({**content, "unfinished": told}),
         figures={i: in_script(shown) for i, shown in pictures.by_run.items()},
+        tables={i: in_script(shown) for i, shown in tables.by_run.items()},
     )
 
 

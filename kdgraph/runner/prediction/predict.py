@@ -1,4 +1,6 @@
-"""The model of a finished run on new rows: probabilities, label, confidence and a score for being out of distribution, streamed."""
+"""The model of a finished run on new rows, streamed: probabilities, label, confidence and a score for being out of distribution; mean and
+quantiles of a regression.
+"""
 
 from __future__ import annotations
 
@@ -121,7 +123,7 @@ def _columns(saved: Saved, X: np.ndarray) -> dict[str, np.ndarray]:
     """What the model says of one block, column by column."""
     model, classes = saved.model, np.array(saved.schema.classes)
     answers = [answer for answer in ("proba", "top", "distribution") if model.gives(answer)]
-    said = model.ask([*answers, *(["ood_score"] if saved.schema.ood_score != "none" else [])], X)
+    said = model.ask([*answers, *(["ood_score"] if saved.schema.scores_rows else [])], X)
     columns: dict[str, np.ndarray] = {}
     if model.classifies:
         top = said["top"] if "top" in said else TopLabel.of(said["proba"])

@@ -20,9 +20,10 @@ OOD_SCORES = {
     "density": "log density floor minus log density at the nearest polytope; above 0: below the floor, out of distribution",
     "detector": "of the detector; higher: farther from the training data; above 0: out of distribution by its threshold",
     "confidence": "minus the top-label confidence: this model has no density",
+    "sets": "none: the detector scores sets of rows, and says nothing of a row by itself",
     "none": "none: the model is a regressor without a detector",
 }
-ScoreKind = Literal["density", "detector", "confidence", "none"]
+ScoreKind = Literal["density", "detector", "confidence", "sets", "none"]
 _FORMAT = 1
 _OF_TEXTS = ("kdgraph.data.tables.TextFile", "kdgraph.data.tables.Newsgroups")
 """Sources whose rows are hashed texts."""
@@ -70,6 +71,11 @@ class Schema:
         """What rows are."""
         return "texts" if self.text else "images" if len(self.shape) == 3 else "table"
 
+    @property
+    def scores_rows(self) -> bool:
+        """Whether there is an out-of-distribution score for each row."""
+        return self.ood_score not in ("sets", "none")
+
     def scaled(self, X: np.ndarray) -> np.ndarray:
         """Rows as they are measured to rows as the model takes them."""
         shift, size = (np.asarray(part) if isinstance(part, list) else part for part in (self.scaling["shift"], self.scaling["size"]))
@@ -102,6 +108,8 @@ def schema_of(config: RunConfig, splits: Splits, model: Model) -> Schema:
 
 
 def _kind_of_score(model: Model) -> ScoreKind:
+    if model.scores_sets:
+        return "sets"
     if "detector" in model.after:
         return "detector"
     if model.gives("ood_score"):

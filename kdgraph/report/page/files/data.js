@@ -12,10 +12,10 @@ DATA.runs.forEach((run, index) => {
     index, setting,
     dataset: DATA.datasets[setting.dataset], method: DATA.methods[setting.method], parentName: DATA.parents[setting.parent],
     seed: run.repetition[0], repeated: run.repetition.join("."),
-    facts: DATA.facts[run.facts], made: DATA.made[run.made], sets: DATA.sets[run.sets],
+    facts: DATA.facts[run.facts], made: DATA.made[run.made], sets: DATA.sets[run.sets], tables: DATA.tabulated[run.tables],
     numbers: { parent: DATA.numbers[run.parent], calibrated: DATA.numbers[run.calibrated] },
   });
-  run.prior = Math.max(...run.facts.prior);
+  run.prior = run.facts.prior?.length ? Math.max(...run.facts.prior) : null; // regression has none
   run.searched = `${run.dataset} ${run.method} ${run.id}`.toLowerCase();
 });
 
@@ -32,7 +32,7 @@ const valueOf = (run, of, column) => {
 
 // How far a value is from where it should be: smaller is better; null where neither direction is.
 function badness(column, value, prior) {
-  if (value === null || column.ideal === "none") return null;
+  if (value === null || column.ideal === "none" || (column.ideal === "prior" && prior === null)) return null;
   return column.ideal === "prior" ? Math.abs(value - prior) : OTHER[column.ideal] * value;
 }
 const DIRECTION = {
@@ -56,7 +56,11 @@ function median(values) {
   return sorted.length % 2 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
 }
 
-// The rows of summaries: each parent, then the methods on it. A run whose calibrator and gate are none is its parent.
+// What was fitted on test rows, as its paper does, has a mark wherever it is named.
+const AS_IN_PAPER = new Set(DATA.runs.filter((run) => run.setting.protocol === "paper").map((run) => run.method));
+const marked = (name) => AS_IN_PAPER.has(name) ? `${name} †` : name;
+
+// The rows of summaries: each parent, then the methods on it. A run in which nothing comes after the parent is its parent.
 const ROWS = (() => {
   const rows = [], methods = new Map();
   for (const run of DATA.runs) {
@@ -78,19 +82,31 @@ const ROWS = (() => {
 
 const bare = (name) => name.replace(/ \(parent\)$/, "");
 
-// Data set → row → runs, each repetition once.
+// Data set → row → repetition → runs: of a parent those of all methods on it, of which some measured what others did not.
 const CELLS = (() => {
   const cells = new Map(DATA.datasets.map((name) => [name, new Map(ROWS.map((row) => [row, new Map()]))]));
   const rowOf = new Map(ROWS.map((row) => [`${row.kind} ${row.name}`, row]));
   for (const run of DATA.runs) {
     for (const row of [rowOf.get(`parent ${run.parentName}`), run.setting.is_parent ? null : rowOf.get(`method ${run.method}`)]) {
-      const runs = row && cells.get(run.dataset).get(row);
-      if (runs && !runs.has(run.repeated)) runs.set(run.repeated, run);
+      if (!row) continue;
+      const runs = cells.get(run.dataset).get(row);
+      runs.set(run.repeated, [...(runs.get(run.repeated) ?? []), run]);
     }
   }
   return cells;
 })();
 const runsOf = (dataset, row) => [...CELLS.get(dataset).get(row).values()];
+
+// The task that a reader looks at; all of them at first.
+const TASKS = [...new Set(DATA.runs.map((run) => run.setting.task))].sort();
+const isOfTask = (run) => !byId("task").value || run.setting.task === byId("task").value;
+const datasetsOfTask = () => DATA.datasets.filter((dataset) => DATA.runs.some((run) => run.dataset === dataset && isOfTask(run)));
+const rowsOfTask = () => ROWS.filter((row) => DATA.datasets.some((dataset) => runsOf(dataset, row).flat().some(isOfTask)));
+const columnsOfTask = () => {
+  if (!byId("task").value) return DATA.columns;
+  const measuredAt = new Set(DATA.runs.filter(isOfTask).flatMap((run) => [...DATA.layoutIndex[run.numbers.calibrated.layout].keys()]));
+  return DATA.columns.filter((column) => measuredAt.has(column.index));
+};
 
 const summaries = new Map();
 // Mean over seeds of a row on a data set, of its own parent in the same runs, and the mean difference; null where nothing was measured.
@@ -99,11 +115,12 @@ function overSeeds(dataset, row, column) {
   if (!summaries.has(key)) summaries.set(key, averaged(runsOf(dataset, row), row, column));
   return summaries.get(key);
 }
-function averaged(runs, row, column) {
-  const found = runs.map((run) => ({ run, value: valueOf(run, row.of, column), parent: valueOf(run, "parent", column) })).filter((one) => one.value !== null);
+function averaged(repetitions, row, column) {
+  const runs = repetitions.map((same) => same.find((run) => valueOf(run, row.of, column) !== null)).filter((run) => run);
+  const found = runs.map((run) => ({ run, value: valueOf(run, row.of, column), parent: valueOf(run, "parent", column) }));
   if (!found.length) return null;
   const values = found.map((one) => one.value), both = found.filter((one) => one.parent !== null);
-  const prior = mean(found.map((one) => one.run.prior));
+  const prior = found.some((one) => one.run.prior === null) ? null : mean(found.map((one) => one.run.prior));
   const bad = (of) => mean(both.map((one) => badness(column, one[of], one.run.prior)));
   const judged = row.kind === "method" && both.length > 0 && column.ideal !== "none";
   return {

@@ -9,13 +9,16 @@ function chosenMetric() {
 
 function renderDatasets() {
   const column = chosenMetric(), show = byId("numbers-by-dataset").value;
-  const rows = ROWS.filter((row) => (show !== "difference" || row.kind === "method") && DATA.datasets.some((dataset) => overSeeds(dataset, row, column)));
+  const datasets = datasetsOfTask(), anyRow = (line) => ROWS.some((row) => overSeeds(line.name, row, column));
+  const lines = DATASET_ROWS.filter((line) => datasets.includes(line.name) && anyRow(line));
+  const rows = rowsOfTask().filter((row) => (show !== "difference" || row.kind === "method") && datasets.some((dataset) => overSeeds(dataset, row, column)));
   const first = new Map(DATASET_ROWS.map((line) => [line, bestOf(line.name, rows, column)]));
   datasetsGrid.setColumns([
     { key: "name", name: "Data set", about: "Data set\nEnter shows its runs.", value: (line) => line.name, text: (line) => breakable(line.name), tip: datasetTip },
     ...rows.map((row) => cellColumn(row, column, show, first)),
   ], show === "difference" ? null : meanRanks(rows, column));
-  datasetsGrid.setRows(DATASET_ROWS);
+  datasetsGrid.setRows(lines);
+  byId("datasets-paper").hidden = !rows.some((row) => AS_IN_PAPER.has(row.name));
   const what = { mean: "Mean over seeds", deviation: "Mean ± standard deviation over seeds", difference: "Mean over seeds of the difference to the own parent in the same run" }[show];
   const anyBest = Object.keys(column.tests?.best_by_dataset ?? {}).length > 0;
   const marked = column.ideal === "none" ? "" : show === "difference" ? " Blue is better, orange worse."
@@ -42,7 +45,7 @@ function cellColumn(row, column, show, first) {
   const of = (line) => overSeeds(line.name, row, column);
   const value = (line) => of(line)?.[show === "difference" ? "difference" : "mean"] ?? null;
   return {
-    row, key: `${row.kind} ${row.name}`, name: bare(row.name), detail: row.kind === "parent" ? "parent" : null, n: true, value,
+    row, key: `${row.kind} ${row.name}`, name: marked(bare(row.name)), detail: row.kind === "parent" ? "parent" : null, n: true, value,
     about: `${row.name}\n${column.label}: ${convention(column)}`,
     first: column.ideal === "higher" ? "descending" : "ascending",
     text: (line) => {
@@ -74,9 +77,12 @@ function seedsTip(dataset, row, column) {
 
 function datasetTip(line) {
   const run = DATA.runs.find((one) => one.dataset === line.name), { facts } = run;
-  return [line.name, `${count(facts.n_train)} training, ${count(facts.n_calibration)} calibration, ${count(facts.n_test)} test rows`,
-    `${counted(facts.n_features, "feature")}, ${counted(facts.classes.length, "class", "classes")}, largest prior ${sixDigits(run.prior)}`].join("\n");
+  return [line.name, rowsInWords(facts), [counted(facts.n_features, "feature"), ...classesInWords(facts),
+    ...(run.prior === null ? [] : [`largest prior ${sixDigits(run.prior)}`])].join(", ")].join("\n");
 }
+// Of scores of a model that was trained elsewhere there are no training rows, in regression no classes.
+const rowsInWords = (facts) => `${[["training", facts.n_train], ["calibration", facts.n_calibration], ["test", facts.n_test]].filter(([, n]) => n).map(([name, n]) => `${count(n)} ${name}`).join(", ")} rows`;
+const classesInWords = (facts) => facts.classes.length ? [counted(facts.classes.length, "class", "classes")] : [];
 
 function meanRanks(rows, column) {
   const ranks = column.tests?.ranks;
@@ -102,7 +108,7 @@ function renderRanks(column) {
     const onLeft = i < half, y = first + (onLeft ? i : k - 1 - i) * step + 8, at = x(ranks[name]), end = onLeft ? side - 6 : width - side + 6;
     const cls = [name.endsWith(" (parent)") ? "quiet" : "", best.includes(name) ? "best" : ""].join(" ").trim();
     picture.append(draw("path", { class: "elbow", d: `M${at},${axis}V${y}H${end}` }), draw("circle", { class: "rank", cx: at, cy: axis, r: 3 }),
-      draw("text", { class: cls, x: onLeft ? end - 5 : end + 5, y: y + 4, "text-anchor": onLeft ? "end" : "start" }, `${shortened(name, side - 46, best.includes(name))} ${ranks[name].toFixed(2)}`));
+      draw("text", { class: cls, x: onLeft ? end - 5 : end + 5, y: y + 4, "text-anchor": onLeft ? "end" : "start" }, `${shortened(marked(name), side - 46, best.includes(name))} ${ranks[name].toFixed(2)}`));
   });
   bars.forEach((group, i) => {
     const of = group.map((name) => ranks[name]), y = axis + 11 + 7 * i;
@@ -114,9 +120,9 @@ function renderRanks(column) {
 
 // One line for each method, one dot for each data set.
 function renderStrip(column) {
-  const methods = ROWS.filter((row) => row.kind === "method");
+  const methods = rowsOfTask().filter((row) => row.kind === "method");
   const lines = methods.map((row) => ({ row, dots: DATA.datasets.map((dataset) => ({ dataset, found: overSeeds(dataset, row, column) })).filter((dot) => dot.found?.difference != null) })).filter((line) => line.dots.length);
-  const drawn = lines.length > 0 && DATA.datasets.length > 1;
+  const drawn = lines.length > 0 && new Set(lines.flatMap((line) => line.dots.map((dot) => dot.dataset))).size > 1;
   byId("strip").closest("figure").hidden = !drawn;
   if (!drawn) return;
   const sizes = lines.flatMap((line) => line.dots.map((dot) => Math.abs(dot.found.difference))).sort((a, b) => a - b);
@@ -143,7 +149,7 @@ function stripLine({ row, dots }, y, x, reach, left) {
     return draw("path", { class: `dot ${kind(dot)}`, d: `M${at + 6 * to},${y}l${-8 * to},-4.5v9z`, "data-tip": tipText });
   });
   const middle = median(dots.map((dot) => dot.found.difference));
-  return draw("g", {}, draw("text", { x: left - 12, y: y + 4, "text-anchor": "end" }, shortened(row.name, left - 14)), ...shapes,
+  return draw("g", {}, draw("text", { x: left - 12, y: y + 4, "text-anchor": "end" }, shortened(marked(row.name), left - 14)), ...shapes,
     draw("line", { class: "median", x1: x(middle), x2: x(middle), y1: y - 7, y2: y + 7 }));
 }
 // With its middle left out if it is wider than so many pixels: names of methods differ at both ends.

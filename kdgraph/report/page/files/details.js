@@ -34,7 +34,7 @@ function runHead(run) {
   const to = (step, text, label) => make("button", { type: "button", "aria-label": label, disabled: !list[at + step] || at < 0, onclick: () => { openRun(list[at + step]); dialog.querySelector(`[aria-label="${label}"]`).focus(); } }, text);
   return make("div", { class: "run-head" },
     make("div", {}, make("h2", { id: "details-title", tabindex: -1, autofocus: true }, `${run.dataset} → ${chain(run)}`),
-      make("p", { class: "muted" }, `method ${run.method} · seed ${run.repeated} · `, make("span", { class: "mono" }, run.path))),
+      make("p", { class: "muted" }, `method ${marked(run.method)} · seed ${run.repeated} · `, make("span", { class: "mono" }, run.path))),
     make("div", { class: "buttons" }, to(-1, "‹", "previous run of the table"), to(1, "›", "next run of the table"), make("button", { type: "button", onclick: () => dialog.close() }, "Close")));
 }
 
@@ -43,9 +43,10 @@ function runParts(run) {
   const near = columns.filter((column) => column.on !== "ood"), far = columns.filter((column) => column.on === "ood");
   return [
     make("div", { class: "full" }, make("h3", {}, "Reproduce"), ...commandOf(run)),
-    make("div", {}, make("h3", {}, "On test rows"), numbersTable(run, near), ...warningsOf(run)),
+    make("div", {}, make("h3", {}, "On test rows"), ...(near.length ? [numbersTable(run, near)] : [make("p", { class: "help" }, "Nothing was measured there.")]),
+      ...(run.setting.protocol === "paper" ? [make("p", { class: "help" }, byId("runs-paper").textContent)] : []), ...warningsOf(run)),
     make("div", {}, ...curves(run, far), ...(far.length ? [make("details", {}, make("summary", {}, `All ${counted(far.length, "number")} out of distribution`), numbersTable(run, far))] : [])),
-    ...figuresOf(run),
+    ...figuresOf(run), ...tablesOf(run),
     make("div", {}, make("h3", {}, "Provenance"), provenance(run), ...(Object.keys(run.learnt).length ? [make("h3", {}, "Learnt"), make("pre", {}, yaml(run.learnt))] : [])),
     make("div", {}, make("h3", {}, "Config"), make("pre", { class: "config", tabindex: 0 }, yaml(configOf(run)))),
   ];
@@ -72,6 +73,7 @@ async function copy(text, button) {
 }
 
 function numbersTable(run, columns) {
+  const models = run.setting.is_parent ? ["parent"] : ["parent", "calibrated"]; // where nothing comes after the parent, both are the same
   const cell = (of, column) => {
     const found = measured(run, of, column);
     if (!found) return make("td", { class: "n" }, MISSING);
@@ -79,41 +81,43 @@ function numbersTable(run, columns) {
   };
   const rows = columns.map((column) => {
     const [parent, calibrated] = ["parent", "calibrated"].map((of) => badness(column, valueOf(run, of, column), run.prior));
-    const cells = [cell("parent", column), cell("calibrated", column)], differ = parent !== null && calibrated !== null && parent.toFixed(3) !== calibrated.toFixed(3);
-    if (differ) cells[calibrated < parent ? 1 : 0].classList.add("best");
+    const cells = models.map((of) => cell(of, column)), differ = parent !== null && calibrated !== null && three(parent) !== three(calibrated);
+    if (differ && models.length > 1) cells[calibrated < parent ? 1 : 0].classList.add("best");
     const n = (measured(run, "calibrated", column) ?? measured(run, "parent", column)).n, other = measured(run, "parent", column)?.n;
     return make("tr", { "data-tip": numberTip(run, column) }, make("th", { scope: "row", tabindex: 0 }, column.label), ...cells,
       make("td", { class: "n quiet" }, other !== undefined && other !== n ? `${count(other)} | ${count(n)}` : count(n)));
   });
-  const [parent, calibrator, gate] = run.setting.parts;
-  return make("table", {}, make("caption", { class: "visually-hidden" }, "value ± standard error over rows, of the parent and of the calibrated model"), make("thead", {}, make("tr", {}, make("td", {}), make("th", { scope: "col", class: "n" }, parent),
-    make("th", { scope: "col", class: "n" }, [calibrator, ...(gate === "none" ? [] : [gate])].join(" + ")), make("th", { scope: "col", class: "n" }, "rows"))), make("tbody", {}, ...rows));
+  const names = [run.setting.parts.parent, run.setting.after.join(" + ")].slice(0, models.length);
+  return make("table", {}, make("caption", { class: "visually-hidden" }, "value ± standard error over rows, of the parent and of the calibrated model"), make("thead", {}, make("tr", {}, make("td", {}), ...[...names, "rows"].map((name) => make("th", { scope: "col", class: "n" }, name)))), make("tbody", {}, ...rows));
 }
 
-// Confidence along each family of out-of-distribution sets that has one parameter and more than two values of it.
+// Confidence and AUROC along each family of out-of-distribution sets that has one parameter and more than two values of it.
 function curves(run, columns) {
   const families = new Map();
-  for (const column of columns.filter((one) => one.metric === "mmc" && Object.keys(one.params).length === 1)) {
-    const name = `${column.ood}, ${Object.keys(column.params)[0]}`;
+  for (const column of columns.filter((one) => ["mmc", "auroc"].includes(one.metric) && Object.keys(one.params).length === 1)) {
+    const name = `${column.metric === "mmc" ? "Confidence" : column.short} along ${column.ood}, ${Object.keys(column.params)[0]}`;
     families.set(name, [...(families.get(name) ?? []), column]);
   }
-  return [...families].filter(([, found]) => found.length > 2).flatMap(([name, found]) => [make("h3", {}, `Confidence along ${name}`), curve(run, found)]);
+  return [...families].filter(([, found]) => found.length > 2).flatMap(([name, found]) => [make("h3", {}, name), curve(run, found)]);
 }
 function curve(run, columns) {
   const key = Object.keys(columns[0].params)[0], points = [...columns].sort((a, b) => a.params[key] - b.params[key]);
   const width = 520, height = 210, left = 40, right = 118, top = 10, bottom = 34, ends = [points[0].params[key], points.at(-1).params[key]];
   const x = (value) => left + (width - left - right) * (value - ends[0]) / (ends[1] - ends[0] || 1), y = (value) => top + (height - top - bottom) * (1 - value);
-  const picture = draw("svg", { viewBox: `0 0 ${width} ${height}`, width: "100%", role: "img", "aria-label": `mean confidence of parent and calibrated model by ${key}; the numbers are in the table` });
+  const picture = draw("svg", { viewBox: `0 0 ${width} ${height}`, width: "100%", role: "img", "aria-label": `${columns[0].short} of parent and calibrated model by ${key}; the numbers are in the table` });
   for (const tick of [0, .25, .5, .75, 1]) picture.append(draw("g", { class: "tick" }, draw("line", { class: "grid", x1: left, x2: width - right, y1: y(tick), y2: y(tick) }), draw("text", { x: left - 6, y: y(tick) + 4, "text-anchor": "end" }, String(tick))));
   const marks = points.length > 9 ? points.filter((_, i) => i % Math.ceil(points.length / 7) === 0) : points;
   picture.append(draw("g", { class: "tick" }, ...marks.map((column) => draw("text", { x: x(column.params[key]), y: height - bottom + 16, "text-anchor": "middle" }, String(column.params[key]))), draw("text", { x: (left + width - right) / 2, y: height - 3, "text-anchor": "middle" }, key)));
-  picture.append(draw("line", { class: "prior", x1: left, x2: width - right, y1: y(run.prior), y2: y(run.prior) }));
-  const labels = [["largest prior", run.prior]];
-  for (const of of ["parent", "calibrated"]) {
+  const level = columns[0].metric === "mmc" ? { name: "largest prior", at: run.prior } : { name: "chance", at: .5 }, labels = [];
+  if (level.at !== null) {
+    picture.append(draw("line", { class: "prior", x1: left, x2: width - right, y1: y(level.at), y2: y(level.at) }));
+    labels.push([level.name, level.at]);
+  }
+  for (const of of run.setting.is_parent ? ["parent"] : ["parent", "calibrated"]) {
     const line = points.map((column) => [x(column.params[key]), valueOf(run, of, column), column]).filter(([, value]) => value !== null);
     picture.append(draw("path", { class: `line ${of}`, d: line.map(([at, value], i) => `${i ? "L" : "M"}${at},${y(value)}`).join("") }),
       ...line.map(([at, value, column]) => of === "parent" ? draw("rect", { class: "point parent", x: at - 3, y: y(value) - 3, width: 6, height: 6, "data-tip": numberTip(run, column) }) : draw("circle", { class: "point calibrated", cx: at, cy: y(value), r: 3.4, "data-tip": numberTip(run, column) })));
-    if (line.length) labels.push([of === "parent" ? run.setting.parts[0] : "calibrated", line.at(-1)[1]]);
+    if (line.length) labels.push([of === "parent" ? run.setting.parts.parent : run.setting.after.join(" + "), line.at(-1)[1]]);
   }
   spread(labels.map(([text, value]) => ({ text, at: y(value) })), 13, height - bottom).forEach(({ text, at }) => picture.append(draw("text", { x: width - right + 8, y: at + 4, class: "quiet" }, shortened(text, right - 10))));
   return picture;
@@ -147,11 +151,13 @@ function provenance(run) {
   const source = Object.entries(facts.source ?? {}).map(([key, value]) => `${key} ${typeof value === "object" ? JSON.stringify(value) : value}`).join(", ");
   const time = stages.map((stage, i) => `${stage} ${run.seconds[i]} s${run.stored.includes(stage) ? " (from the store)" : ""}`).join(", ");
   const rows = {
-    "data set": `${facts.name}: ${count(facts.n_train)} training, ${count(facts.n_calibration)} calibration, ${count(facts.n_test)} test rows; ${counted(facts.n_features, "feature")}${facts.n_categorical ? `, ${facts.n_categorical} of them categorical` : ""}; ${counted(facts.classes.length, "class", "classes")}${facts.missing_share ? `; ${(100 * facts.missing_share).toFixed(1)} % of the training values missing` : ""}`,
-    prior: facts.prior.map((share, i) => `${facts.classes[i]} ${three(share)}`).slice(0, 12).join(", ") + (facts.prior.length > 12 ? " …" : ""),
+    ...Object.fromEntries(Object.entries(run.setting.parts).filter(([, name]) => name !== "none")),
+    protocol: run.setting.protocol === "paper" ? `paper: ${byId("runs-paper").textContent.replace(/^†\s*/, "")}` : "",
+    "data set": `${facts.name}: ${rowsInWords(facts)}; ${counted(facts.n_features, "feature")}${facts.n_categorical ? `, ${facts.n_categorical} of them categorical` : ""}${classesInWords(facts).map((words) => `; ${words}`).join("")}${facts.missing_share ? `; ${(100 * facts.missing_share).toFixed(1)} % of the training values missing` : ""}`,
+    prior: (facts.prior ?? []).map((share, i) => `${facts.classes[i]} ${three(share)}`).slice(0, 12).join(", ") + (facts.prior?.length > 12 ? " …" : ""),
     source, fingerprint: run.fingerprint,
     "other sets": run.sets.map((set) => `${set.name} (${count(set.n)} rows)`).join(", "),
-    time, memory: `${count(Math.max(...run.memory))} MB at most`,
+    time, memory: run.memory.length ? `${count(Math.max(...run.memory))} MB at most` : "",
     commit: made.git ? `${made.git.commit ?? "unknown"}${made.git.dirty ? ", with changes that were not committed" : ""}` : "an installed package",
     versions: Object.entries(made.versions).map(([name, version]) => `${name} ${version}`).join(", "),
     machine: made.host ? `${made.host.name}, ${made.host.system}, ${made.host.cpus} CPUs` : "",

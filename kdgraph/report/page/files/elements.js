@@ -17,14 +17,15 @@ const draw = (tag, attributes, ...children) => fill(document.createElementNS("ht
 // Numbers as tables have them, and as far as they are known here.
 const MISSING = "–";
 const minus = (text) => text.replace("-", "−");
-const three = (value) => value === null ? MISSING : minus(value.toFixed(3));
+const LARGE = 10000; // from here on decimals say nothing
+const three = (value) => value === null ? MISSING : minus(Math.abs(value) < LARGE ? value.toFixed(3) : Math.round(value).toLocaleString("en"));
 const known = (value) => value === null ? MISSING : minus(String(value));
 const threeDigits = (value) => value === null ? MISSING : minus(value.toPrecision(3));
 const sixDigits = (value) => value === null ? MISSING : minus(String(Number(value.toPrecision(6))));
 function signed(value) {
   if (value === null) return MISSING;
-  const text = value.toFixed(3);
-  return Number(text) === 0 ? "0.000" : (value > 0 ? "+" : "") + minus(text);
+  const text = three(value);
+  return /^−?0\.000$/.test(text) ? "0.000" : (value > 0 ? "+" : "") + text;
 }
 const count = (n) => n.toLocaleString("en");
 const counted = (n, one, many) => `${count(n)} ${n === 1 ? one : many ?? `${one}s`}`;

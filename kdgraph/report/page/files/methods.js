@@ -2,7 +2,7 @@
 
 const methodsGrid = new Grid(byId("methods-table"), { open: (row) => showRuns({ method: row.kind === "method" ? row.name : "" }) });
 
-const measuredOn = (row, column) => DATA.datasets.filter((dataset) => overSeeds(dataset, row, column)).length;
+const measuredOn = (row, column) => datasetsOfTask().filter((dataset) => overSeeds(dataset, row, column)).length;
 
 // Against the own parent: counts and p of the test over data sets; counts alone where nothing is tested, as nearness to a prior.
 function tally(row, column) {
@@ -14,9 +14,9 @@ const isSure = (found) => found.p != null && found.p <= ALPHA;
 const shortP = (p) => p < 0.001 ? "p < 0.001" : `p = ${p.toFixed(3)}`;
 
 function methodColumn(column) {
-  const summary = new Map();
+  const summary = new Map(), datasets = datasetsOfTask();
   for (const row of ROWS) {
-    const means = DATA.datasets.map((dataset) => overSeeds(dataset, row, column)?.mean ?? null).filter((value) => value !== null);
+    const means = datasets.map((dataset) => overSeeds(dataset, row, column)?.mean ?? null).filter((value) => value !== null);
     const found = row.kind === "parent" ? { better: 0, same: 0, worse: 0 } : tally(row, column);
     summary.set(row, { ...found, median: means.length ? median(means) : null, mean: means.length ? mean(means) : null, n: means.length, total: found.better + found.same + found.worse });
   }
@@ -51,25 +51,27 @@ function wins({ better, same, worse }) {
 }
 
 function renderMethods() {
-  const shown = DATA.columns.filter((column) => column.shown);
-  const used = (row) => DATA.datasets.filter((dataset) => CELLS.get(dataset).get(row).size).length;
-  const runs = (row) => DATA.datasets.reduce((sum, dataset) => sum + CELLS.get(dataset).get(row).size, 0);
+  const shown = columnsOfTask().filter((column) => column.shown), rows = rowsOfTask(), datasets = datasetsOfTask();
+  const repetitions = (dataset, row) => runsOf(dataset, row).filter((same) => same.some(isOfTask)).length;
+  const used = (row) => datasets.filter((dataset) => repetitions(dataset, row)).length;
+  const runs = (row) => datasets.reduce((sum, dataset) => sum + repetitions(dataset, row), 0);
   ROWS.forEach((row) => { row.cls = row.kind === "parent" ? "is-parent" : null; });
   const even = (values) => new Set(values).size < 2;
-  const isEven = even(ROWS.map(used)) && even(ROWS.map(runs));
+  const isEven = even(rows.map(used)) && even(rows.map(runs));
   methodsGrid.setColumns([
-    { key: "name", name: "Method", about: "Method\nA parent, or what calibrates one. Enter shows its runs.", value: (row) => row.name, text: (row) => breakable(row.name), tip: methodTip },
-    ...(DATA.parents.length > 1 ? [{ key: "on", name: "Parent", about: "Parent\nThe model that the method calibrates.", value: (row) => row.on.join(), text: (row) => row.kind === "parent" ? "" : row.on.map(bare).join(", "), cls: () => "quiet" }] : []),
+    { key: "name", name: "Method", about: "Method\nA parent, or one with what was fitted after it. Enter shows its runs.", value: (row) => row.name, text: (row) => breakable(marked(row.name)), tip: methodTip },
+    ...(DATA.parents.length > 1 ? [{ key: "on", name: "Parent", about: "Parent\nThe model that the method stands on.", value: (row) => row.on.join(), text: (row) => row.kind === "parent" ? "" : row.on.map(bare).join(", "), cls: () => "quiet" }] : []),
     ...(isEven ? [] : [
       { key: "datasets", name: "Data sets", about: "Data sets\nOn how many of them there is a run.", n: true, value: used, text: (row) => count(used(row)), cls: () => "quiet" },
       { key: "runs", name: "Runs", about: "Runs\nOf the parent, each is counted once for each data set and seed.", n: true, value: runs, text: (row) => count(runs(row)), cls: () => "quiet" },
     ]),
     ...shown.map(methodColumn),
   ]);
-  methodsGrid.setRows(ROWS);
-  const all = DATA.datasets.length, uneven = shown.some((column) => new Set(ROWS.map((row) => measuredOn(row, column)).filter(Boolean)).size > 1);
-  byId("methods-lead").textContent = all === 1 ? "Means over seeds." : `Medians over data sets of means over seeds${isEven ? ` (${all} data sets, ${counted(runs(ROWS[0]), "run")} of each method)` : ""}. Beneath: on how many data sets the method is better than, the same as, and worse than its own parent.${uneven ? " Not every method was measured on every data set: medians over different data sets cannot be compared." : ""}`;
+  methodsGrid.setRows(rows);
+  const all = datasets.length, uneven = shown.some((column) => new Set(rows.map((row) => measuredOn(row, column)).filter(Boolean)).size > 1);
+  byId("methods-lead").textContent = all === 1 ? "Means over seeds." : `Medians over data sets of means over seeds${isEven ? ` (${all} data sets, ${counted(runs(rows[0]), "run")} of each method)` : ""}. Beneath: on how many data sets the method is better than, the same as, and worse than its own parent.${uneven ? " Not every method was measured on every data set: medians over different data sets cannot be compared." : ""}`;
   byId("methods-legend").hidden = all === 1;
+  byId("methods-paper").hidden = !rows.some((row) => AS_IN_PAPER.has(row.name));
   const notes = shown.filter((column) => column.tests?.notes.length).map((column) => `${column.label}: ${column.tests.notes.join(" ")}`);
   byId("methods-notes").replaceChildren(...(notes.length ? [make("summary", {}, "Tests"), make("ul", {}, ...notes.map((note) => make("li", {}, note)))] : []));
   byId("methods-notes").hidden = !notes.length;
@@ -80,7 +82,4 @@ function methodTip(row) {
   const parts = new Set(DATA.runs.filter((run) => row.kind === "method" ? run.method === row.name : run.parentName === row.name).map((run) => chain(run, row.kind === "parent")));
   return [row.name, ...parts].join("\n");
 }
-const chain = (run, parentOnly = false) => {
-  const [parent, calibrator, gate] = run.setting.parts;
-  return parentOnly ? parent : [parent, ...(calibrator === "none" ? [] : [calibrator]), ...(gate === "none" ? [] : [`${gate} gate`])].join(" → ");
-};
+const chain = (run, parentOnly = false) => parentOnly ? run.setting.parts.parent : run.setting.chain;

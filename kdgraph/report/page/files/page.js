@@ -2,7 +2,7 @@
 
 function remember(more = {}) {
   const sorted = runsGrid.order, state = new URLSearchParams();
-  const chosen = { find: byId("find").value, dataset: byId("of-dataset").value, method: byId("of-method").value, seed: byId("of-seed").value,
+  const chosen = { find: byId("find").value, dataset: byId("of-dataset").value, method: byId("of-method").value, seed: byId("of-seed").value, task: byId("task").value,
     sort: sorted ? `${sorted.descending ? "-" : ""}${sorted.key}` : "", metric: byId("metric").value === byId("metric").dataset.first ? "" : chosenMetric()?.id ?? "", ...more };
   Object.entries(chosen).forEach(([key, value]) => { if (value) state.set(key, value); });
   const text = state.toString();
@@ -14,6 +14,7 @@ function recall() {
   const state = new URLSearchParams(location.hash.slice(1));
   byId("find").value = state.get("find") ?? "";
   for (const name of ["dataset", "method", "seed"]) byId(`of-${name}`).value = state.get(name) ?? "";
+  byId("task").value = TASKS.includes(state.get("task")) ? state.get("task") : "";
   const sort = state.get("sort");
   if (sort) runsGrid.order = { key: sort.replace(/^-/, ""), descending: sort.startsWith("-") };
   const column = DATA.columns.find((one) => one.id === state.get("metric"));
@@ -63,8 +64,13 @@ function renderGlossary() {
   for (const column of DATA.columns) if (!metrics.has(column.metric)) metrics.set(column.metric, column);
   byId("glossary").append(...[...metrics.values()].flatMap((column) => [
     make("dt", {}, column.on === "ood" && column.metric === "mmc" ? "confidence" : column.short, " ", make("code", { class: "muted" }, column.metric)),
-    make("dd", {}, `${column.about || "Not a metric of this version of kdgraph."} ${[...new Set(DATA.columns.filter((one) => one.metric === column.metric).map((one) => `${direction(one)}${one.on === "ood" ? " out of distribution" : ""}`))].map((text, i) => i ? text : text[0].toUpperCase() + text.slice(1)).join("; ")}.`),
+    make("dd", {}, `${column.about || "Not a metric of this version of kdgraph."} ${directions(column.metric).map((text, i) => i ? text : text[0].toUpperCase() + text.slice(1)).join("; ")}.`),
   ]));
+}
+// What is better of a metric, wherever it was measured; on the rim of the training data nothing is, which is no news out of distribution.
+function directions(metric) {
+  const columns = DATA.columns.filter((one) => one.metric === metric), judged = columns.some((one) => one.on === "ood" && one.ideal !== "none");
+  return [...new Set(columns.filter((one) => one.on !== "ood" || !judged || one.ideal !== "none").map((one) => `${direction(one)}${one.on === "ood" ? " out of distribution" : ""}`))];
 }
 
 function setUpTheme() {
@@ -88,14 +94,32 @@ function setUpMetric() {
   addEventListener("resize", debounced(() => chosenMetric() && renderPictures(chosenMetric())));
 }
 
+function setUpTask() {
+  const select = byId("task");
+  select.append(make("option", { value: "" }, "all"), ...TASKS.map((task) => make("option", { value: task }, task)));
+  byId("task-form").hidden = TASKS.length < 2;
+  byId("task-form").addEventListener("submit", (event) => event.preventDefault());
+  select.addEventListener("change", () => { renderTask(); renderRuns(); });
+}
+
+// All but the runs, which the address may choose too.
+function renderTask() {
+  const there = new Set(columnsOfTask()), select = byId("metric");
+  for (const option of select.querySelectorAll("option")) option.hidden = option.disabled = !there.has(DATA.columns[Number(option.value)]);
+  const first = [...select.querySelectorAll("option")].filter((option) => !option.disabled);
+  if (first.length && select.selectedOptions[0]?.disabled) select.value = (first.find((option) => DATA.columns[Number(option.value)].metric === "nll") ?? first[0]).value;
+  renderMethods();
+  if (chosenMetric()) renderDatasets();
+  runsGrid.setColumns(runColumns());
+}
+
 setUpTheme();
+setUpTask();
 setUpMetric();
 setUpRuns();
 const wanted = recall();
 renderSummary();
-renderMethods();
-if (chosenMetric()) renderDatasets();
-runsGrid.setColumns(runColumns());
+renderTask();
 renderRuns();
 renderWarnings();
 renderUnfinished();

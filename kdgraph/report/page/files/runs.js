@@ -2,12 +2,13 @@
 
 const FIRST_ROWS = 500;
 const runsGrid = new Grid(byId("runs-table"), { open: (run) => openRun(run), limit: FIRST_ROWS });
-const EXTRA = { id: { label: "id", shown: true }, seconds: { label: "seconds", shown: false }, warnings: { label: "warnings", shown: true } };
+const EXTRA = { model: { label: "model", shown: false }, id: { label: "id", shown: true }, seconds: { label: "seconds", shown: false }, warnings: { label: "warnings", shown: true } };
 const seconds = (run) => run.seconds.reduce((sum, value) => sum + (value ?? 0), 0);
 
 function runColumns() {
   const of = byId("numbers-of").value;
   const extra = {
+    model: { key: "model", name: "Model", about: "Model\nThe parent, and what was fitted after it.", value: (run) => run.setting.chain, text: (run) => breakable(run.setting.chain), cls: () => "name" },
     id: { key: "id", name: "Id", about: "Id\nThe name of the run's directory: a hash of all that decides its numbers.", value: (run) => run.id, text: (run) => run.id, cls: () => "mono quiet" },
     seconds: { key: "seconds", name: "Seconds", about: "Seconds\nOf all stages, those found in the store counted as when they were made.", n: true, value: seconds, text: (run) => seconds(run).toFixed(1), cls: () => "quiet" },
     warnings: { key: "warnings", name: "Warnings", n: true, first: "descending", about: "Warnings\nOf any stage.", value: (run) => run.warnings.length, text: (run) => run.warnings.length ? String(run.warnings.length) : "", cls: () => "quiet",
@@ -15,9 +16,9 @@ function runColumns() {
   };
   return [
     { key: "dataset", name: "Data set", about: "Data set", value: (run) => run.dataset, text: (run) => breakable(run.dataset), tip: (run) => datasetTip({ name: run.dataset }) },
-    { key: "method", name: "Method", about: "Method", value: (run) => run.method, text: (run) => breakable(run.method), cls: () => "name", tip: (run) => `${run.method}\n${chain(run)}` },
+    { key: "method", name: "Method", about: "Method", value: (run) => run.method, text: (run) => breakable(marked(run.method)), cls: () => "name", tip: (run) => `${run.method}\n${chain(run)}` },
     { key: "seed", name: "Seed", n: true, about: DATA.runs.some((run) => run.repetition.length > 1) ? "Seed\nAnd the fold, where there is one." : "Seed", value: (run) => Number(run.repeated), text: (run) => run.repeated, cls: () => "quiet" },
-    ...DATA.columns.filter((column) => column.shown).map((column) => ({
+    ...columnsOfTask().filter((column) => column.shown).map((column) => ({
       key: `column ${column.index}`, name: column.short, detail: column.detail, about: aboutColumn(column), n: true, first: column.ideal === "higher" ? "descending" : "ascending",
       value: (run) => valueOf(run, of, column), text: (run) => (of === "difference" ? signed : three)(valueOf(run, of, column)),
       cls: (run) => of === "difference" ? differenceClass(run, column) : "", tip: (run) => numberTip(run, column, of),
@@ -35,10 +36,10 @@ function numberTip(run, column, shown = "calibrated") {
   const of = (name) => measured(run, name, column);
   const [parent, calibrated] = [of("parent"), of("calibrated")];
   if (!parent && !calibrated) return `${column.label}\nnot measured in this run`;
-  const words = (name, found) => `${name} ${known(found.value)}${found.stderr === null ? "" : ` ± ${known(found.stderr)} standard error`} over ${count(found.n)} ${column.on === "grid" ? "points" : "rows"}`;
-  const lines = [...(calibrated ? [words(chain(run), calibrated)] : []), ...(parent ? [words(`parent ${run.setting.parts[0]}`, parent)] : [])];
+  const words = (name, found) => `${name} ${known(found.value)}${found.stderr === null ? "" : ` ± ${known(found.stderr)} standard error`} over ${count(found.n)} ${column.of}`;
+  const lines = [...(calibrated ? [words(chain(run), calibrated)] : []), ...(parent ? [words(`parent ${run.setting.parts.parent}`, parent)] : [])];
   return [column.label, ...(shown === "parent" ? lines.reverse() : lines), ...(parent && calibrated ? [`difference ${sixDigits(valueOf(run, "difference", column))}`] : []),
-    ...(column.ideal === "prior" ? [`largest class prior ${sixDigits(run.prior)}`] : []), convention(column)].join("\n");
+    ...(column.ideal === "prior" && run.prior !== null ? [`largest class prior ${sixDigits(run.prior)}`] : []), convention(column)].join("\n");
 }
 
 // Words of the search field → what a run must pass; a word that cannot be understood is told.
@@ -65,8 +66,9 @@ function comparison(word) {
 function named(word) {
   const match = word.match(/^(\w+)=(.+)$/);
   const read = match && {
-    dataset: (run) => run.dataset, method: (run) => run.method, seed: (run) => String(run.seed), id: (run) => run.id, parent: (run) => run.setting.parts[0],
-    calibrator: (run) => run.setting.parts[1], gate: (run) => run.setting.parts[2], warning: (run) => run.warnings.map(String),
+    dataset: (run) => run.dataset, method: (run) => run.method, seed: (run) => String(run.seed), id: (run) => run.id, task: (run) => run.setting.task,
+    protocol: (run) => run.setting.protocol, warning: (run) => run.warnings.map(String),
+    ...Object.fromEntries(Object.keys(DATA.runs[0].setting.parts).map((part) => [part, (run) => run.setting.parts[part]])),
   }[match[1].toLowerCase()];
   if (!read) return null;
   const patterns = match[2].split(",").map((value) => wildcards(value, true));
@@ -80,6 +82,7 @@ const wildcards = (text, whole) => {
 
 function filtered() {
   const { tests, unknown } = parsed(byId("find").value);
+  tests.push(isOfTask);
   for (const [id, read] of [["of-dataset", (run) => run.dataset], ["of-method", (run) => run.method], ["of-seed", (run) => run.repeated]]) {
     const wanted = byId(id).value;
     if (wanted) tests.push((run) => read(run) === wanted);
@@ -99,6 +102,7 @@ function renderRuns() {
     ...unknown.map((word) => `“${word}” is no metric or name here and was left out`),
   ].join("; ");
   byId("shown").textContent = text;
+  byId("runs-paper").hidden = !runsGrid.shown.some((run) => run.setting.protocol === "paper");
   say(text);
   remember();
 }

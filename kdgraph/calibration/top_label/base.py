@@ -1,0 +1,87 @@
+"""What calibrators of top-label confidence share: whose score they see, whose prediction they keep, and how they may fill a row."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from kdgraph.metrics import TopLabel
+from kdgraph.parameters import OpenFraction
+from kdgraph.parents import PostHocClassifier, Rows
+
+
+def _fills_rows(self: TopLabelCalibrator) -> bool:
+    if not self.fill_proba:
+        raise AttributeError(f"{type(self).__name__} gives the confidence in its prediction alone; fill_proba=True makes a row of it")
+    return True
+
+
+class TopLabelCalibrator(PostHocClassifier):
+    """Confidence c(k, s) that class k is right where the parent predicts it with the score s.
+
+    A subclass implements ``_fit_confidence(top, correct)`` and ``_confidence(top)``. The predicted class stays the parent's, also where the
+    confidence falls below 1/K. Under ``protocol=paper`` the calibration rows are the test rows, which is how Salamon et al. draw their
+    curves.
+
+    Parameters
+    ----------
+    estimator : any classifier with ``predict_proba``. Cloned and fitted; ``FrozenEstimator(fitted)`` is used as it is.
+    fill_proba : give ``predict_proba`` too: the confidence at the predicted class, and the rest in the proportions of the parent's other
+        probabilities (equally where they are all 0). The largest of such a row can be another class than the predicted one.
+    calibration_size : share of the rows to hold out where ``fit`` is not given any.
+    random_state : seeds the held-out rows, and the parent where it has no seed of its own.
+
+    References
+    ----------
+    Salamon et al., kernel-density estimates of top-label confidence, section II.
+    """
+
+    paper_protocol: ClassVar = "in_sample"
+
+    def __init__(self, estimator: Any, *, fill_proba: bool = False, calibration_size: OpenFraction = 0.3, random_state: Any = None) -> None:
+        self.estimator = estimator
+        self.fill_proba = fill_proba
+        self.calibration_size = calibration_size
+        self.random_state = random_state
+
+    def _fit_after(self, train: Rows, calibration: Rows) -> None:
+        top = TopLabel.of(self.estimator_.predict_proba(calibration.X))
+        self._fit_confidence(top, top.correct(calibration.y), calibration.weight)
+
+    def predict(self, X) -> np.ndarray:
+        """[n] labels: those of the parent's largest probabilities."""
+        predicted = self._scores(X).argmax(axis=1)
+        return self.classes_[predicted]
+
+    def predict_confidence(self, X) -> np.ndarray:
+        """Float[n] in [0, 1]: the probability that :meth:`predict` is right."""
+        return self._confidence(TopLabel.of(self._scores(X)))
+
+    @available_if(_fills_rows)
+    def predict_proba(self, X) -> np.ndarray:
+        """Float[n, K]: rows with the confidence at the predicted class; finite, and they sum to 1."""
+        proba = self._scores(X)
+        top = TopLabel.of(proba)
+        rows = np.arange(len(proba))
+        confidence = self._confidence(top)
+        others = proba.copy()
+        others[rows, top.predicted] = 0
+        rest = others.sum(axis=1, keepdims=True)
+        equal = np.full_like(others, 1 / max(others.shape[1] - 1, 1))
+        equal[rows, top.predicted] = 0
+        filled = np.where(rest > 0, others / np.where(rest > 0, rest, 1), equal) * (1 - confidence)[:, None]
+        filled[rows, top.predicted] = confidence
+        return filled
+
+    def _scores(self, X) -> np.ndarray:
+        check_is_fitted(self)
+        return self.estimator_.predict_proba(self._checked(X))
+
+    def _fit_confidence(self, top: TopLabel, correct: np.ndarray, weight: np.ndarray) -> None:
+        raise NotImplementedError
+
+    def _confidence(self, top: TopLabel) -> np.ndarray:
+        raise NotImplementedError

@@ -1,0 +1,110 @@
+"""The families of scipy.stats, and whatever else has a distribution function and quantiles, as distributions of n rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kdgraph.distributions.distribution import Distribution, by_row, checked_levels, rows_at
+
+
+@dataclass(frozen=True, eq=False)
+class ScipyFamily(Distribution):
+    """A continuous family of scipy.stats with a parameter vector for each row.
+
+    Parameters
+    ----------
+    family : its name there, such as "gamma".
+    parameters : name (``a``, ``loc``, ``scale``, …) → Float[n]; a parameter that is the same for all rows may be a number, but one must say
+        how many rows there are.
+
+    Examples
+    --------
+    >>> two = ScipyFamily("gamma", {"a": np.array([1.0, 4.0]), "scale": 2.0})
+    >>> two.mean().tolist(), two[1:].ppf(np.array([0.5, 0.9])).round(2).tolist()
+    ([2.0, 8.0], [[7.34, 13.36]])
+    """
+
+    family: str
+    parameters: Mapping[str, Any]
+
+    def __post_init__(self) -> None:
+        given = {name: np.asarray(value, dtype=np.float64) for name, value in self.parameters.items()}
+        shape = np.broadcast_shapes(*(value.shape for value in given.values()))
+        if len(shape) != 1:
+            raise ValueError(f"parameters must be one number a row, got shapes {[value.shape for value in given.values()]}")
+        object.__setattr__(self, "parameters", {name: np.array(np.broadcast_to(value, shape)) for name, value in given.items()})
+        self._check()
+
+    def _check(self) -> None:
+        from scipy import stats
+
+        found = getattr(stats, self.family, None)
+        if not isinstance(found, stats.rv_continuous):
+            raise ValueError(f"scipy.stats has no continuous family named {self.family!r}")
+        bad = np.isnan(self._family().cdf(0.0, **self.parameters))
+        if bad.any():
+            row = int(np.flatnonzero(bad)[0])
+            given = {name: float(value[row]) for name, value in self.parameters.items()}
+            raise ValueError(f"{self.family} has no distribution with the parameters of row {row}, {given}")
+
+    @classmethod
+    def of_frozen(cls, frozen: Any) -> ScipyFamily:
+        """From a frozen distribution, such as ``scipy.stats.gamma(a, scale=scale)``, whose parameters have a value for each row."""
+        shapes = [name.strip() for name in (frozen.dist.shapes or "").split(",") if name.strip()]
+        given = dict(zip([*shapes, "loc", "scale"], frozen.args, strict=False)) | frozen.kwds
+        return cls(frozen.dist.name, given)
+
+    def __len__(self) -> int:
+        return len(next(iter(self.parameters.values())))
+
+    def __getitem__(self, index: Any) -> ScipyFamily:
+        return ScipyFamily(self.family, {name: value[rows_at(index)] for name, value in self.parameters.items()})
+
+    def cdf(self, y: np.ndarray | float) -> np.ndarray:  # noqa: D102 - as in the base
+        return self._of_values("cdf", y)
+
+    def pdf(self, y: np.ndarray | float) -> np.ndarray:
+        """Density, in 1/units of y, of y as in :meth:`cdf`."""
+        return self._of_values("pdf", y)
+
+    def ppf(self, q: np.ndarray | float) -> np.ndarray:  # noqa: D102
+        q = checked_levels(q)
+        return self._family().ppf(q, **{name: value[:, None] if q.ndim else value for name, value in self.parameters.items()})
+
+    def mean(self) -> np.ndarray:  # noqa: D102
+        return self._family().mean(**self.parameters)
+
+    def var(self) -> np.ndarray:  # noqa: D102
+        return self._family().var(**self.parameters)
+
+    def _of_values(self, method: str, y: np.ndarray | float) -> np.ndarray:
+        names = list(self.parameters)
+
+        def call(values: np.ndarray, *given: np.ndarray) -> np.ndarray:
+            return getattr(self._family(), method)(values, **dict(zip(names, given, strict=True)))
+
+        return by_row(call, len(self), y, *self.parameters.values())
+
+    def _family(self) -> Any:
+        from scipy import stats
+
+        return getattr(stats, self.family)
+
+
+def as_distribution(given: Any) -> Distribution:
+    """What a regressor's ``predict_dist`` gave, as a :class:`Distribution`: one as it is, a frozen one of scipy.stats as its family.
+
+    Raises
+    ------
+    TypeError
+        For anything else.
+    """
+    if isinstance(given, Distribution):
+        return given
+    if hasattr(given, "dist") and hasattr(given, "args") and hasattr(given, "kwds"):
+        return ScipyFamily.of_frozen(given)
+    raise TypeError(f"predict_dist must give a kdgraph Distribution or a frozen distribution of scipy.stats, got {type(given).__name__}")

@@ -1,0 +1,71 @@
+"""What is waited for every day: imports, help, lists, composing, one small run; part of ``make bench``.
+
+Each line is a time, and its ratio to the least that Python could do for it, both measured in turn on this machine: a command against a
+process that imports what the command cannot do without, composing against Hydra's own composition of the same overrides. Medians of
+``ROUNDS`` rounds; commands are new processes, their imports included.
+"""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from hydra import compose as hydra_compose
+from hydra import initialize_config_dir
+
+from kdgraph.config import compose, conf_dir, plan
+
+ROUNDS = 5
+NOTHING, NUMPY = "pass", "import numpy"
+FOREST = "import sklearn.ensemble, numba, hydra, pandas, pyarrow.parquet"
+TINY = ["dataset=spiral", "method=kdf", "dataset.n_train=200", "parent.n_estimators=20", "ood.n=50", "ood.radii=[1,2,5]", "figures=none"]
+POINT = ["dataset=circle", "method=gated_isotonic", "seed=3"]
+
+
+def main() -> None:
+    """Print the lines."""
+    _report("import kdgraph", _python("import kdgraph"), _python(NUMPY), "import numpy")
+    _report("kdg --help", _kdg("--help"), _python(NOTHING), "python -c pass")
+    _report("kdg list", _kdg("list"), _python(NOTHING), "python -c pass")
+    _report("kdg list dataset", _kdg("list", "dataset"), _python(NOTHING), "python -c pass")
+    _report("compose and check one run", lambda: compose(POINT), _by_hydra, "hydra.compose")
+    points = [*POINT[:2], "seed=range(0,200)"]
+    _report("compose 200 points", lambda: [job.config.run_id for job in plan(points, multirun=True).jobs], _by_hydra, "hydra.compose once")
+    with tempfile.TemporaryDirectory() as folder:
+        run = _kdg("run", *TINY, f"out={Path(folder) / 'outputs'}", "force=true")
+        _report("one small run, new", run, _python(FOREST), "its imports")
+        _report("the same, done before", _kdg("run", *TINY, f"out={Path(folder) / 'outputs'}"), _python("import hydra"), "import hydra")
+
+
+def _report(what: str, ours: Callable[[], object], least: Callable[[], object], against: str) -> None:
+    times = [(_seconds(ours), _seconds(least)) for _ in range(ROUNDS)]
+    mine, theirs = (statistics.median(column) for column in zip(*times, strict=True))
+    print(f"{what:28}{mine:8.3f} s   {statistics.median(a / b for a, b in times):6.2f} × {against} ({theirs:.3f} s)", flush=True)
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def _python(code: str) -> Callable[[], object]:
+    return lambda: subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def _kdg(*arguments: str) -> Callable[[], object]:
+    return lambda: subprocess.run([sys.executable, "-m", "kdgraph", *arguments], check=True, capture_output=True)
+
+
+def _by_hydra() -> None:
+    with initialize_config_dir(version_base="1.3", config_dir=str(conf_dir())):
+        hydra_compose("config", overrides=POINT)
+
+
+if __name__ == "__main__":
+    main()

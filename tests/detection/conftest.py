@@ -1,0 +1,58 @@
+"""Detectors of single rows to test their base with, and rows that are in and out of distribution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_blobs
+
+from kdgraph.detection import PostHocDetector
+from kdgraph.parameters import OpenFraction
+
+
+class LeastConfident(PostHocDetector):
+    """By the parent's largest probability."""
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        target_fpr: OpenFraction = 0.05,
+        calibration_size: OpenFraction = 0.3,
+        random_state: Any = None,
+    ):
+        self.estimator = estimator
+        self.target_fpr = target_fpr
+        self.calibration_size = calibration_size
+        self.random_state = random_state
+
+    def _score(self, X: Any) -> np.ndarray:
+        return self.estimator_.predict_proba(X).max(axis=1)
+
+
+class FarFromMean(LeastConfident):
+    """By the distance to the mean of the training rows; its parent has no say, and there need be none."""
+
+    def _default_estimator(self) -> Any:
+        return self.estimator
+
+    def _needs_labels(self) -> bool:
+        return False
+
+    def _fitted_parent(self, X: Any, y: Any, rng: Any) -> Any:
+        return None
+
+    def _fit_score(self, X: Any, y: Any, X_held: Any) -> None:
+        self.mean_ = np.mean(X, axis=0)
+
+    def _score(self, X: Any) -> np.ndarray:
+        return -np.linalg.norm(X - self.mean_, axis=1)
+
+
+@pytest.fixture(scope="session")
+def blobs() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows of three classes, their labels, and rows far from all of them."""
+    X, y = make_blobs(600, centers=3, n_features=4, cluster_std=2.0, random_state=0)
+    return X, y, X[:200] + 60.0

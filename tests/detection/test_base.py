@@ -1,0 +1,149 @@
+"""What every detector is: signs, threshold, parents, labels, and a score of a row that no other row changes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from kdgraph.detection import conformal_offset
+from kdgraph.errors import ParameterError
+
+from .conftest import FarFromMean, LeastConfident
+
+
+def forest() -> RandomForestClassifier:
+    return RandomForestClassifier(15, random_state=0)
+
+
+@parametrize_with_checks(
+    [LeastConfident(forest(), random_state=0), FarFromMean(random_state=0)],
+    expected_failed_checks=lambda estimator: (
+        dict.fromkeys(("check_outliers_train", "check_outliers_fit_predict"), "they fit without labels, and this parent needs them")
+        if type(estimator) is LeastConfident
+        else {}
+    ),
+)
+def test_scikit_learns_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def fitted(blobs):
+    X, y, _ = blobs
+    return FarFromMean(target_fpr=0.1, random_state=0).fit(X, y)
+
+
+def test_signs(fitted, blobs):
+    X, _, far = blobs
+    normal, out = fitted.score_samples(X), fitted.score_samples(far)
+    assert out.max() < normal.min()
+    rows = np.concatenate([X, far])
+    np.testing.assert_array_equal(fitted.decision_function(rows), fitted.score_samples(rows) - fitted.offset_)
+    np.testing.assert_array_equal(fitted.ood_score(rows), -fitted.decision_function(rows))
+    np.testing.assert_array_equal(fitted.predict(rows), np.where(fitted.ood_score(rows) > 0, -1, 1))
+    assert set(fitted.predict(far)) == {-1} and fitted.predict(X).mean() > 0.5
+
+
+def test_a_score_exactly_at_the_threshold_is_in(fitted):
+    fitted = clone(fitted).set_params(target_fpr=0.5).fit(np.arange(20.0)[:, None])
+    at = fitted.mean_ + np.array([[fitted.offset_]])
+    assert fitted.decision_function(at) == 0 and fitted.predict(at) == 1
+
+
+def test_no_row_changes_the_score_of_another(fitted, blobs):
+    X = np.concatenate([blobs[0][:20], blobs[2][:20]])
+    together = fitted.ood_score(X)
+    np.testing.assert_array_equal(together, np.concatenate([fitted.ood_score(X[i : i + 1]) for i in range(len(X))]))
+
+
+@pytest.mark.parametrize("target_fpr", [0.02, 0.1, 0.4])
+def test_the_threshold_gives_up_the_share_that_was_asked_for(target_fpr):
+    """Of fresh rows, over 40 fits with 99 held-out rows: 40 shares, each with a deviation of √(α(1 - α)/99) by its threshold alone."""
+    rng = np.random.default_rng(0)
+    shares = []
+    for seed in range(40):
+        detector = FarFromMean(target_fpr=target_fpr, random_state=seed).fit(
+            rng.normal(size=(300, 3)), X_calibration=rng.normal(size=(99, 3))
+        )
+        shares.append((detector.predict(rng.normal(size=(1000, 3))) == -1).mean())
+    error = np.sqrt(target_fpr * (1 - target_fpr) / 99 / 40)
+    assert abs(np.mean(shares) - target_fpr) < 4 * error
+
+
+def test_the_rank_of_the_threshold():
+    score = np.arange(99.0)[::-1]
+    assert [conformal_offset(score, share) for share in (0.5, 0.05, 0.01, 0.001)] == [49, 4, 0, 0]
+    assert conformal_offset(np.array([3.0]), 0.05) == 3.0
+
+
+def test_a_frozen_parent_is_used_as_it_is_and_needs_no_labels(blobs):
+    X, y, far = blobs
+    parent = forest().fit(X[:300], y[:300])
+    detector = LeastConfident(FrozenEstimator(parent)).fit(X[:300], X_calibration=X[300:])
+    np.testing.assert_array_equal(detector.score_samples(far), parent.predict_proba(far).max(axis=1))
+    bare = LeastConfident(parent, random_state=0).fit(X[:300], y[:300], X_calibration=X[300:], y_calibration=y[300:])
+    assert bare.estimator_ is not parent and bare.offset_ == detector.offset_
+    assert not hasattr(clone(bare), "estimator_")
+
+
+@pytest.mark.parametrize("names", [[0, 1, 2], [-1.0, 0.0, 7.0], ["u", "v", "w"], [True, False, True]], ids=str)
+def test_labels_are_of_any_type(blobs, names):
+    X, y, far = blobs
+    detector = LeastConfident(forest(), random_state=0).fit(X, np.array(names)[y])
+    assert detector.estimator_.classes_.tolist() == sorted(set(names))
+    assert detector.ood_score(far).shape == (200,)
+
+
+def test_held_out_rows_are_held_out_of_the_parent(blobs):
+    X, y, _ = blobs
+    seen = []
+
+    class Watched(LeastConfident):
+        def _fit_score(self, X, y, X_held):
+            seen.append((X, y, X_held))
+
+    Watched(forest(), calibration_size=0.25, random_state=0).fit(X, y)
+    kept, labels, held = seen[0]
+    assert (len(kept), len(labels), len(held)) == (450, 450, 150)
+    assert {row.tobytes() for row in kept} | {row.tobytes() for row in held} == {row.tobytes() for row in X}
+    by_row = {row.tobytes(): label for row, label in zip(X, y, strict=True)}
+    assert labels.tolist() == [by_row[row.tobytes()] for row in kept]
+
+
+def test_missing_values_and_frames_come_as_far_as_the_parent_takes_them(blobs):
+    X, y, _ = blobs
+    X = np.where(np.random.default_rng(0).random(X.shape) < 0.1, np.nan, X)
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    parent = make_pipeline(SimpleImputer(), forest())
+    scores = [LeastConfident(parent, random_state=0).fit(rows, y).ood_score(rows) for rows in (X, frame)]
+    np.testing.assert_array_equal(*scores)
+    with pytest.raises(ValueError, match="Input X contains infinity"):
+        LeastConfident(parent, random_state=0).fit(np.where(np.isnan(X), np.inf, X), y)
+
+
+def test_what_cannot_be_fitted(blobs):
+    X, y, _ = blobs
+    with pytest.raises(ValueError, match="LeastConfident needs an estimator, got None"):
+        LeastConfident().fit(X, y)
+    with pytest.raises(ValueError, match="requires y to be passed, but the target y is None; or freeze a fitted estimator"):
+        LeastConfident(forest()).fit(X)
+    with pytest.raises(ValueError, match="y_calibration needs X_calibration"):
+        LeastConfident(forest()).fit(X, y, y_calibration=y)
+    with pytest.raises(ParameterError, match=r"target_fpr must be a number in \(0, 1\), got 'all'"):
+        LeastConfident(forest(), target_fpr="all").fit(X, y)
+    with pytest.raises(ValueError, match="4 features"):
+        LeastConfident(forest()).fit(X, y, X_calibration=X[:, :2])
+
+    class Nowhere(FarFromMean):
+        def _score(self, X):
+            return np.full(len(X), -np.inf)
+
+    with pytest.raises(ValueError, match="Nowhere has no threshold: the score of too many held-out rows is -inf"):
+        Nowhere().fit(X)

@@ -1,0 +1,165 @@
+"""Distributions behind a map of PIT values: against the weighted sample that they are, made in full and measured naively."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from scipy import stats
+
+from kdgraph.distributions import Normal, Recalibrated, ScipyFamily, WeightedEcdf
+from kdgraph.errors import ParameterError
+from kdgraph.persistence import read, to_bytes
+
+PITS = hnp.arrays(np.float64, st.integers(1, 12), elements=st.integers(1, 63).map(lambda i: i / 64))
+WEIGHTS = st.lists(st.integers(0, 5), min_size=12, max_size=12).filter(lambda w: w[0] > 0)
+
+
+def naive_quantile(pits, weights, q: Fraction):
+    """The smallest PIT value at which the weights up to it reach q of their sum, in exact numbers."""
+    total, reached = sum(weights), Fraction(0)
+    for pit, weight in sorted(zip(pits.tolist(), weights, strict=True)):
+        reached += Fraction(weight, total)
+        if reached >= q and weight:
+            return pit
+    raise AssertionError("the weights do not sum to 1")
+
+
+@given(PITS, WEIGHTS, st.integers(1, 40), st.integers(1, 40))
+def test_quantiles_are_the_inverse_of_the_ecdf(pits, weights, a, b):
+    """Levels that lie on a step to the last digit are on it, in spite of the sums of weights in float64."""
+    weights, q = weights[: len(pits)], Fraction(min(a, b), max(a, b))
+    found = WeightedEcdf.of(pits, np.array(weights, dtype=float)).ppf(np.array([float(q)]))
+    assert found.tolist() == [naive_quantile(pits, weights, q)]
+
+
+@given(PITS, WEIGHTS, st.floats(0, 1))
+def test_the_ecdf_counts_what_is_not_above(pits, weights, p):
+    weights = np.array(weights[: len(pits)], dtype=float)
+    found = WeightedEcdf.of(pits, weights).cdf(np.array([p]))[0]
+    assert found == pytest.approx(weights[pits <= p].sum() / weights.sum(), abs=1e-14)
+
+
+def test_equal_weights_are_numpys_inverted_cdf():
+    pits = np.random.default_rng(0).random(1000)
+    q = np.append(np.linspace(0, 1, 401), [(1 - 0.95) / 2, (1 + 0.95) / 2])
+    found = WeightedEcdf.of(pits).ppf(q)
+    np.testing.assert_array_equal(found[:-2], np.quantile(pits, np.round(q[:-2], 10), method="inverted_cdf"))
+    np.testing.assert_array_equal(found[-2:], np.sort(pits)[[24, 974]])  # 25 and 975 of 1000 reach .025 and .975
+
+
+def test_the_interval_holds_its_share_of_the_rows_that_made_it():
+    """975 - 25 + 1 of 1000, both ends included."""
+    rng = np.random.default_rng(0)
+    base, y = Normal(np.zeros(1000), np.ones(1000)), rng.uniform(-1, 3, size=1000)
+    low, high = Recalibrated(base, WeightedEcdf.of(base.cdf(y))).interval(0.95)
+    assert ((low - 1e-9 <= y) & (y <= high + 1e-9)).sum() == 951
+
+
+def bases(n: int):
+    """The same normal distributions, with the short way for location and scale and without; and gammas."""
+    rng = np.random.default_rng(n)
+    loc, scale = rng.normal(size=n), rng.uniform(0.5, 2, size=n)
+    return {
+        "normal": Normal(loc, scale),
+        "norm of scipy": ScipyFamily("norm", {"loc": loc, "scale": scale}),
+        "gamma": ScipyFamily("gamma", {"a": rng.uniform(0.5, 9, size=n), "scale": scale}),
+    }
+
+
+@pytest.mark.parametrize("base", ["normal", "norm of scipy", "gamma"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_mean_variance_and_crps_are_those_of_the_sample(base, weighted, monkeypatch):
+    """Naively: the whole n × m sample, E|X - y| - E|X - X'|/2 as a double sum. Blocks of one row give the same bits."""
+    rng = np.random.default_rng(0)
+    pits, weights = rng.beta(2, 1, size=40), rng.random(40) if weighted else np.ones(40)
+    given = bases(25)[base]
+    new = Recalibrated(given, WeightedEcdf.of(pits, weights if weighted else None))
+    x, w, y = given.ppf(pits), weights / weights.sum(), rng.normal(size=25) * 3
+    mean = x @ w
+    to_y, pairs = np.abs(x - y[:, None]) @ w, np.abs(x[:, :, None] - x[:, None, :])
+    np.testing.assert_allclose(new.mean(), mean, rtol=1e-12)
+    np.testing.assert_allclose(new.var(), (x - mean[:, None]) ** 2 @ w, rtol=1e-11)
+    np.testing.assert_allclose(new.crps(y), to_y - (pairs @ w) @ w / 2, rtol=1e-11)
+    whole = new.mean(), new.crps(y)
+    monkeypatch.setattr("kdgraph.distributions.distribution.VALUES_AT_A_TIME", 40)
+    np.testing.assert_array_equal((new.mean(), new.crps(y)), whole)
+
+
+@settings(deadline=None)
+@given(PITS, st.floats(-30, 30, allow_nan=False), st.floats(0, 1, exclude_max=True))
+def test_it_is_a_distribution(pits, y, q):
+    """Between 0 and 1 and increasing; ppf(q) is the smallest value with cdf >= q (Galois)."""
+    new = Recalibrated(Normal(np.array([0.0, 5.0]), np.array([1.0, 3.0])), WeightedEcdf.of(pits))
+    low, high = new.cdf(np.array([y, y])), new.cdf(np.array([y + 1, y + 1]))
+    assert ((low >= 0) & (low <= high) & (high <= 1)).all()
+    x = new.ppf(q)
+    assert (new.cdf(x + 1e-9) >= q - 1e-12).all() and (new.cdf(x - 1e-6) <= q + 1e-12).all() | (q == 0)
+
+
+def test_pit_values_of_uniform_ones_change_nothing_much():
+    """With PIT values on a fine grid R is the identity to 1/m, so F stays."""
+    base = Normal(np.zeros(3), np.array([1.0, 2.0, 3.0]))
+    new = Recalibrated(base, WeightedEcdf.of((np.arange(5000) + 0.5) / 5000))
+    y = np.linspace(-4, 4, 9) * base.scale[:, None]
+    np.testing.assert_allclose(new.cdf(y), base.cdf(y), atol=1e-4)
+    np.testing.assert_allclose(new.var(), base.var(), rtol=1e-3)
+
+
+def test_recalibration_makes_the_rows_uniform_that_it_was_made_of():
+    """R(F(y_i)) is i/m on its own rows, whatever F was."""
+    rng = np.random.default_rng(0)
+    base, y = Normal(np.zeros(200), np.full(200, 3.0)), rng.exponential(size=200)
+    new = Recalibrated(base, WeightedEcdf.of(base.cdf(y)))
+    np.testing.assert_allclose(np.sort(new.cdf(y)), np.arange(1, 201) / 200)
+
+
+def test_shapes_and_fewer_rows():
+    new = Recalibrated(bases(6)["gamma"], WeightedEcdf.of(np.array([0.2, 0.7, 0.9])))
+    assert (new.ppf(0.5).shape, new.ppf(np.array([0.1, 0.9])).shape, new.ppf(np.full((6, 3), 0.5)).shape) == ((6,), (6, 2), (6, 3))
+    assert (new.cdf(np.ones(6)).shape, new.cdf(np.ones((6, 4))).shape, new.sample(5, np.random.default_rng(0)).shape) == (
+        (6,),
+        (6, 4),
+        (6, 5),
+    )
+    for index in (slice(2, 5), np.array([5, 0]), 3):
+        np.testing.assert_array_equal(new[index].ppf(0.6), np.atleast_1d(new.ppf(0.6)[index]))
+    assert not hasattr(new, "pdf")
+    with pytest.raises(ParameterError, match=r"^q must be in \[0, 1\], got 1.2$"):
+        new.ppf(1.2)
+
+
+def test_draws_are_the_atoms_in_their_shares():
+    """Of 3000 draws; 4.5 standard deviations of a share."""
+    new = Recalibrated(Normal(np.zeros(1), np.ones(1)), WeightedEcdf.of(np.array([0.25, 0.75]), np.array([1.0, 3.0])))
+    drawn = new.sample(3000, np.random.default_rng(0))[0]
+    low, high = stats.norm.ppf([0.25, 0.75])
+    assert set(drawn.round(12)) == {round(low, 12), round(high, 12)}
+    assert abs((drawn > 0).mean() - 0.75) < 4.5 * np.sqrt(0.75 * 0.25 / 3000)
+
+
+@pytest.mark.parametrize(
+    ("pits", "weights", "message"),
+    [
+        ([0.0, 0.5], None, "PIT values must be at least one number in (0, 1), got 0.0"),
+        ([0.5, np.nan], None, "PIT values must be at least one number in (0, 1), got nan"),
+        ([], None, "PIT values must be at least one number in (0, 1), got (0,)"),
+        ([0.5, 0.6], [1.0, -1.0], "weights must be 2 numbers from 0, not all 0, got [1.0, -1.0]"),
+        ([0.5, 0.6], [0.0, 0.0], "weights must be 2 numbers from 0, not all 0, got [0.0, 0.0]"),
+    ],
+)
+def test_what_makes_no_map(pits, weights, message):
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        WeightedEcdf.of(np.array(pits), None if weights is None else np.array(weights))
+
+
+def test_it_is_written_and_read_to_the_bit():
+    for base in bases(4).values():
+        new = Recalibrated(base, WeightedEcdf.of(np.array([0.3, 0.6])))
+        again = read(to_bytes(new), "it").value
+        np.testing.assert_array_equal(again.ppf(np.array([0.2, 0.8])), new.ppf(np.array([0.2, 0.8])))

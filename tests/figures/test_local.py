@@ -1,0 +1,246 @@
+"""Local calibration drawn: every row in its place on one scale, and curves whose small markers say that few rows are behind them."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from matplotlib.colors import to_hex
+
+from kdgraph.answers import Evaluation
+from kdgraph.figures import lce_against_bandwidth, lce_landscape, posterior_colormap
+from kdgraph.figures.of_run import Drawing, FigureOptions, figures
+from kdgraph.figures.style import BLUE, GREY, ID_SHADE
+
+BOX = (-1.0, 1.0, -1.0, 1.0)
+LONG = "random_forest-kernel_density_forest-density_gate-of_a_long_name"
+BANDWIDTHS = np.array([0.05, 0.2, 0.8, 12.8])
+
+
+def rows(n: int = 200, names: tuple[str, ...] = ("random forest", "kdf")):
+    rng = np.random.default_rng(0)
+    return (
+        rng.uniform(-1, 1, (n, 2)),
+        {name: rng.uniform(-0.3, 0.3, n) for name in names},
+        {name: rng.uniform(1, 20, n) for name in names},
+    )
+
+
+def dots_of(axes):
+    (dots,) = [artist for artist in axes.collections if artist.get_gid() == "rows"]
+    return dots
+
+
+def test_every_row_is_in_its_place_with_its_error(texts_of) -> None:
+    points, slce, n_eff = rows()
+    figure = lce_landscape(points, slce, n_eff, BOX, bandwidth=0.2)
+    *panels, bar = figure.axes
+    assert [axes.get_title() for axes in panels] == list(slce)
+    for axes, (name, errors) in zip(panels, slce.items(), strict=True):
+        dots = dots_of(axes)
+        by_place = {tuple(place): i for i, place in enumerate(points)}
+        index = [by_place[tuple(place)] for place in dots.get_offsets().data]
+        assert sorted(index) == list(range(200))
+        np.testing.assert_array_equal(dots.get_array(), errors[index])
+        assert all(a <= b for a, b in pairwise(np.abs(errors[index])))  # the largest error on top
+        small = dots.get_sizes() < dots.get_sizes().max()
+        np.testing.assert_array_equal(small, n_eff[name][index] < 5)
+    assert bar.get_ylim()[1] == -bar.get_ylim()[0]
+    assert "bandwidth 0.2; small: fewer than 5 effective rows" in texts_of(figure)
+
+
+def test_both_panels_have_one_symmetric_scale_of_the_house_s_colours() -> None:
+    points, slce, n_eff = rows()
+    slce["kdf"][3] = -0.9
+    *panels, bar = lce_landscape(points, slce, n_eff, BOX, bandwidth=0.2).axes
+    for axes in panels:
+        dots = dots_of(axes)
+        assert dots.get_clim() == (-0.3, 0.3)  # 98 % of the errors are within; one lies far beyond
+        assert dots.get_cmap() is posterior_colormap()
+    assert bar.get_ylim() == (-0.3, 0.3)
+    middle = posterior_colormap()(dots_of(panels[0]).norm(0.0))
+    assert max(middle[:3]) - min(middle[:3]) < 0.01  # no error is grey
+    assert [axes.get_xlim() for axes in panels] == [panels[0].get_xlim()] * 2
+
+
+def test_the_region_of_the_training_data_is_shaded_and_nothing_is_cut_off(texts_of) -> None:
+    points, slce, n_eff = rows()
+    points[0] = (1.7, 0.0)
+    figure = lce_landscape(points, slce, n_eff, BOX, bandwidth=0.2)
+    for axes in figure.axes[:-1]:
+        (box,) = [patch for patch in axes.patches if patch.get_gid() == "id_box"]
+        assert box.get_bbox().extents.tolist() == [-1, -1, 1, 1]
+        assert to_hex(box.get_facecolor()) == ID_SHADE
+        assert axes.get_xlim()[0] < -1 and axes.get_xlim()[1] > 1.7
+    assert texts_of(figure).count("ID") == 1
+    without = lce_landscape(points, slce, n_eff, None, bandwidth=0.2)
+    assert not without.axes[0].patches and "ID" not in texts_of(without)
+
+
+def test_a_row_without_neighbours_is_not_drawn() -> None:
+    points, slce, n_eff = rows(5, ("kdf",))
+    slce["kdf"][2] = n_eff["kdf"][2] = np.nan
+    assert len(dots_of(lce_landscape(points, slce, n_eff, BOX, bandwidth=1).axes[0]).get_offsets()) == 4
+    slce["kdf"][:] = np.nan
+    assert len(dots_of(lce_landscape(points, slce, n_eff, BOX, bandwidth=1).axes[0]).get_offsets()) == 0
+
+
+def test_many_rows_have_smaller_dots() -> None:
+    few, many = (dots_of(lce_landscape(*rows(n), BOX, bandwidth=0.2).axes[0]).get_sizes().max() for n in (2000, 8000))
+    assert many == pytest.approx(few / 4)
+
+
+@pytest.mark.parametrize("names", [("kdf",), ("random forest", "kdf"), tuple(f"{LONG} {i}" for i in range(4))])
+def test_a_landscape_is_legible(names: tuple[str, ...], assert_legible) -> None:
+    figure = lce_landscape(*rows(30, names), BOX, bandwidth=0.0125)
+    assert figure.get_size_inches()[0] <= 7.0 + 1e-9
+    assert_legible(figure)
+
+
+POINTS, SLCE, N_EFF = rows(4, ("kdf",))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"points": np.zeros((4, 3))}, "needs points Float[n, 2], got shape (4, 3)"),
+        ({"points": np.zeros((0, 2))}, "needs points Float[n, 2], got shape (0, 2)"),
+        ({"slce": {}}, "errors and effective rows for the same names, got [] and ['kdf']"),
+        ({"slce": {"kdf": np.zeros(3)}}, "the errors of 'kdf' must be one number for each of 4 points, got shape (3,)"),
+        ({"slce": {"kdf": np.full(4, 2.0)}}, "the errors of 'kdf' must lie in [-1, 1], got 2 to 2"),
+    ],
+)
+def test_a_landscape_that_cannot_be_drawn(change, message: str) -> None:
+    given = {"points": POINTS, "slce": SLCE, "n_eff": N_EFF, "id_box": None, "bandwidth": 0.2}
+    with pytest.raises(ValueError, match=re.escape(message)):
+        lce_landscape(**given | change)
+
+
+def curves(names: tuple[str, ...] = ("random forest", "kdf")) -> list[dict[str, np.ndarray]]:
+    """MLCE, LCE, and the rows behind both."""
+    shapes = ([0.9, 0.5, 0.3, 0.2], [0.2, 0.1, 0.05, 0.02], [1.0, 3.0, 30.0, 40.0], [1.5, 30.0, 400.0, 20_000.0])
+    return [{name: np.array(shape) / (1 + 0.1 * i) for i, name in enumerate(names)} for shape in shapes]
+
+
+def test_curves_are_drawn_with_parent_dashed_and_method_solid() -> None:
+    given = curves()
+    figure = lce_against_bandwidth(BANDWIDTHS, *given)
+    assert figure.get_size_inches()[0] == 3.5
+    assert [axes.get_ylabel() for axes in figure.axes] == ["MLCE", "mean LCE", "effective rows"]
+    for axes, drawn in zip(figure.axes, (given[0], given[1], given[3]), strict=True):
+        lines = {line.get_label(): line for line in axes.lines}
+        for name, values in drawn.items():
+            np.testing.assert_array_equal(lines[name].get_xydata(), np.column_stack([BANDWIDTHS, values]))
+        assert (lines["random forest"].get_color(), lines["kdf"].get_color()) == (GREY, BLUE)
+        assert (lines["random forest"].get_linestyle(), lines["kdf"].get_linestyle()) == ("--", "-")
+        assert axes.get_xscale() == "log"
+    assert [axes.get_yscale() for axes in figure.axes] == ["linear", "linear", "log"]
+
+
+def test_small_markers_are_where_few_rows_are_behind() -> None:
+    figure = lce_against_bandwidth(BANDWIDTHS, *curves(("kdf",)))
+    for axes, few in zip(figure.axes, ([0.05, 0.2], [0.05], [0.05]), strict=True):
+        marks = [line for line in axes.lines if line.get_linestyle() == "None"]
+        large, small = sorted(marks, key=lambda line: -line.get_markersize())
+        assert small.get_xdata().tolist() == few
+        assert large.get_xdata().tolist() == [b for b in BANDWIDTHS if b not in few]
+
+
+@pytest.mark.parametrize("names", [("kdf",), ("random_forest", "kdf"), (LONG, "kdf", "isotonic", "temperature")])
+def test_curves_are_legible(names: tuple[str, ...], assert_legible) -> None:
+    assert_legible(lce_against_bandwidth(BANDWIDTHS, *curves(names)))
+
+
+@pytest.mark.parametrize(
+    ("bandwidths", "change", "message"),
+    [
+        ([0.2], {}, "two or more increasing bandwidths above 0"),
+        ([0.2, 0.1, 0.4, 0.8], {}, "two or more increasing bandwidths above 0"),
+        ([0.0, 0.1, 0.4, 0.8], {}, "two or more increasing bandwidths above 0"),
+        (BANDWIDTHS, {1: {"other": np.zeros(4)}}, "every panel must have the same curves, ['kdf'], got ['other'] in 'mean LCE'"),
+        (BANDWIDTHS, {0: {}}, "every panel must have the same curves, [], got [] in 'MLCE'"),
+        (BANDWIDTHS, {0: {"kdf": np.full(4, np.nan)}}, "MLCE of 'kdf' must be one finite number for each of 4 bandwidths, got shape (4,)"),
+    ],
+)
+def test_curves_that_cannot_be_drawn(bandwidths, change, message: str) -> None:
+    given = [change.get(i, each) for i, each in enumerate(curves(("kdf",)))]
+    with pytest.raises(ValueError, match=re.escape(message)):
+        lce_against_bandwidth(np.array(bandwidths), *given)
+
+
+def run_with(tables) -> Drawing:
+    splits = SimpleNamespace(learning=SimpleNamespace(X=np.array([[-1.0, -2.0], [1.0, 2.0], [0.0, 0.0]])))
+    return Drawing(splits, Evaluation([], tables, []), (None, None), ("forest", "kdf"))
+
+
+def entry(of: str, on: str = "test", **columns) -> dict:
+    return {"of": of, "on": on, "ood": None, **columns}
+
+
+def test_a_run_s_map_is_drawn_from_its_table(texts_of) -> None:
+    place = {"x1": 0.5, "x2": -0.5, "confidence": 0.8, "correct": True, "n_eff": 9.0, "bin_count": 20, "bandwidth": 0.4}
+    table = [entry("parent", **place, slce=0.2), entry("calibrated", **place, slce=-0.1)]
+    figure = figures()["lce_landscape"](run_with({"lce_map": table}))
+    *panels, _ = figure.axes
+    assert [axes.get_title() for axes in panels] == ["forest", "kdf"]
+    assert [dots_of(axes).get_array().tolist() for axes in panels] == [[0.2], [-0.1]]
+    assert panels[0].patches[0].get_bbox().extents.tolist() == [-1, -2, 1, 2]
+    assert any(text.startswith("bandwidth 0.4;") for text in texts_of(figure))
+
+
+def test_a_run_s_curves_are_drawn_from_their_table_in_order_of_the_bandwidth() -> None:
+    more = {"mlce": 0.5, "n_eff": 9.0, "mlce_n_eff": 3.0}
+    table = [
+        entry(of, bandwidth=bandwidth, lce=lce, **more)
+        for of, scale in (("parent", 1.0), ("calibrated", 0.5))
+        for bandwidth, lce in ((0.4, 0.1 * scale), (0.1, 0.2 * scale))
+    ]
+    figure = figures()["lce_against_bandwidth"](run_with({"lce_by_bandwidth": table}))
+    lines = {line.get_label(): line for line in figure.axes[1].lines}
+    assert lines["forest"].get_xydata().tolist() == [[0.1, 0.2], [0.4, 0.1]]
+    assert lines["kdf"].get_xydata().tolist() == [[0.1, 0.1], [0.4, 0.05]]
+
+
+NAN = float("nan")
+
+
+@pytest.mark.parametrize(
+    "tables",
+    [
+        {},
+        {"lce_by_bandwidth": [entry(of, bandwidth=0.1, lce=0.1, mlce=0.1, n_eff=2.0, mlce_n_eff=1.0) for of in ("parent", "calibrated")]},
+        {
+            "lce_by_bandwidth": [
+                entry(of, bandwidth=bandwidth, lce=NAN, mlce=NAN, n_eff=NAN, mlce_n_eff=NAN)
+                for of in ("parent", "calibrated")
+                for bandwidth in (0.1, 0.2)
+            ]
+        },
+    ],
+    ids=["no table", "one bandwidth", "no row that counts"],
+)
+def test_what_a_run_has_not_measured_is_not_drawn(tables, tmp_path) -> None:
+    options = FigureOptions({"lce_landscape": {}, "lce_against_bandwidth": {}}, ["svg"], 100)
+    assert run_with(tables).save(options, tmp_path) == []
+
+
+TINY = ["dataset.n_train=60", "dataset.n_test=40", "parent.n_estimators=5", "ood=none", "n_jobs=1", "metrics=local"]
+DRAWN = ["figures=none", "+figures.draw.lce_landscape={}", "+figures.draw.lce_against_bandwidth={}", "figures.formats=[svg]"]
+
+
+@pytest.mark.parametrize(
+    ("data", "tables", "drawn"),
+    [
+        (["dataset=spiral"], {"lce_map", "lce_by_bandwidth"}, {"lce_landscape", "lce_against_bandwidth"}),
+        (["dataset=trunk", "dataset.n_dims=5"], {"lce_by_bandwidth"}, {"lce_against_bandwidth"}),
+    ],
+)
+def test_a_run_has_a_map_where_there_are_two_features_and_always_curves(data, tables: set, drawn: set, kdg, tmp_path) -> None:
+    code, _, err = kdg("run", *data, "method=isotonic", *TINY, *DRAWN)
+    assert (code, err) == (0, "")
+    (record,) = tmp_path.glob("outputs/*/*/*/result.json")
+    assert {path.stem for path in (record.parent / "tables").iterdir()} == tables
+    assert {path.stem for path in (record.parent / "figures").iterdir()} == drawn

@@ -1,0 +1,93 @@
+"""Histograms of scores: shares of what was given, axes that infinities do not stretch, AUROC as the metric has it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from kdgraph.figures import ood_scores
+from kdgraph.figures.style import BLUE, GREY
+from kdgraph.metrics import auroc
+
+NAMES = ("random_forest", "tood, rows in sets of 100")
+
+
+def scores(n: int = 200, shift: float = 0.0, names: tuple[str, ...] = NAMES) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(n)
+    return {name: rng.normal(shift, 1 + place, n) for place, name in enumerate(names)}
+
+
+def drawn(axes, gid: str):
+    return next(artist for artist in axes.get_children() if artist.get_gid() == gid)
+
+
+def test_a_column_for_each_model_and_a_row_for_each_set(texts_of):
+    test, sets = scores(), {"near": scores(150, 1.0), "far": scores(50, 4.0)}
+    figure = ood_scores(test, sets)
+    assert len(figure.axes) == 4 and figure.get_size_inches()[0] == 3.5
+    panels = iter(figure.axes)
+    for name, color in zip(test, (GREY, BLUE), strict=True):
+        for given in sets.values():
+            axes = next(panels)
+            filled, outline = drawn(axes, "test rows").get_data(), drawn(axes, "out of distribution")
+            np.testing.assert_array_equal(filled.edges, outline.get_data().edges)
+            assert filled.values.sum() == pytest.approx(1) and outline.get_data().values.sum() == pytest.approx(1)
+            inside = np.clip(given[name], filled.edges[0], filled.edges[-1])
+            np.testing.assert_allclose(outline.get_data().values * len(inside), np.histogram(inside, filled.edges)[0])
+            assert outline.get_edgecolor()[:3] == pytest.approx(tuple(int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)))
+            assert f"AUROC {auroc(given[name], test[name]):.3f}" in texts_of(figure)
+    assert {"near", "far", *NAMES, "test rows", "out of distribution", "out-of-distribution score"} <= set(texts_of(figure))
+    lefts = {round(axes.get_position().x0, 3) for axes in figure.axes}
+    assert len(lefts) == 2
+
+
+def test_the_threshold_is_marked_where_there_is_one(texts_of):
+    figure = ood_scores(scores(), {"far": scores(shift=1.0)}, thresholds=[NAMES[1]])
+    marked = [[line.get_gid() for line in axes.lines] for axes in figure.axes]
+    assert marked == [[], ["threshold"]] and "threshold" in texts_of(figure)
+    assert set(figure.axes[1].lines[0].get_xdata()) == {0}
+    assert "threshold" not in texts_of(ood_scores(scores(), {"far": scores()}))
+
+
+def test_what_is_far_beyond_or_infinite_is_in_the_last_bin_and_said_so(texts_of):
+    test = scores()
+    out = {NAMES[0]: np.full(10, 1e6), NAMES[1]: np.array([np.inf, 0.0, 1.0, -1.0])}
+    figure = ood_scores(test, {"far": out})
+    first, second = (drawn(axes, "out of distribution").get_data() for axes in figure.axes)
+    assert first.values[-1] == 1 and first.edges[-1] < 100
+    assert second.values[-1] == 0.25 and np.isfinite(second.edges).all()
+    assert "out-of-distribution score (bins at the ends: all beyond)" in texts_of(figure)
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, np.inf])
+def test_equal_scores_are_drawn(value):
+    same = dict.fromkeys(NAMES, np.full(5, value))
+    figure = ood_scores(same, {"same": same})
+    assert all(drawn(axes, "test rows").get_data().values.max() == 1 for axes in figure.axes)
+
+
+@pytest.mark.parametrize("n", [1, 3])
+@pytest.mark.parametrize("names", [NAMES, ("random_forest-of_a_long_name-kept", "kernel_density_forest + a gate of a long name")])
+def test_words_are_legible(n, names, assert_legible):
+    titles = [
+        "a set with a long name and its parameters, inner 2, outer 5: 1,000 rows",
+        "noise: 1,000 rows",
+        "sphere, radius 2: 1,000 rows",
+    ]
+    sets = {title: scores(shift=50.0 * i, names=names) for i, title in enumerate(titles[:n])}
+    assert_legible(ood_scores(scores(names=names), sets, thresholds=names))
+
+
+@pytest.mark.parametrize(
+    ("test", "sets", "message"),
+    [
+        (scores(), {}, "ood_scores needs at least one model and one set"),
+        ({}, {"far": {}}, "ood_scores needs at least one model and one set"),
+        ({"a": [1.0]}, {"far": {"b": [1.0]}}, r"every set must have the names of the test rows, \['a'\], got \['b'\] in 'far'"),
+        ({"a": [1.0]}, {"far": {"a": []}}, "the scores of 'a' on 'far' must be numbers, and at least one, none of them NaN"),
+        ({"a": [np.nan]}, {"far": {"a": [1.0]}}, "the scores of 'a' on 'test' must be numbers"),
+    ],
+)
+def test_what_cannot_be_drawn(test, sets, message):
+    with pytest.raises(ValueError, match=message):
+        ood_scores({name: np.array(values) for name, values in test.items()}, sets)

@@ -1,0 +1,37 @@
+"""Scores of right and wrong: scikit-learn's for two classes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.metrics import brier_score_loss, log_loss
+
+from kdgraph.errors import ParameterError
+from kdgraph.metrics import TopLabel, brier_top, mmc, nll, nll_top
+
+RNG = np.random.default_rng(0)
+PROBA, Y = RNG.dirichlet(np.ones(4), size=200), RNG.integers(4, size=200)
+
+
+def test_they_are_those_of_two_classes():
+    right, confidence = PROBA.argmax(axis=1) == Y, PROBA.max(axis=1)
+    assert nll_top(Y, PROBA) == pytest.approx(log_loss(right, confidence), rel=1e-12)
+    assert brier_top(Y, PROBA) == pytest.approx(brier_score_loss(right, confidence), rel=1e-12)
+
+
+def test_of_two_classes_the_nll_is_that_of_the_labels():
+    proba, y = PROBA[:, :2] / PROBA[:, :2].sum(axis=1, keepdims=True), Y % 2
+    assert nll_top(y, proba) == pytest.approx(nll(y, proba, clip=1e-12), rel=1e-12)
+
+
+def test_a_certain_row_that_is_wrong_costs_the_clip():
+    assert nll_top([1], [[1.0, 0.0]], clip=1e-3) == pytest.approx(-np.log(1e-3))
+    with pytest.raises(ParameterError, match=r"^clip must be in \(0, 0.5\), got 0.5$"):
+        nll_top([1], [[1.0, 0.0]], clip=0.5)
+
+
+def test_a_confidence_of_its_own_need_not_be_a_probability_of_a_row():
+    top = TopLabel(np.array([0, 1]), np.array([0.125, 0.25]), 2)
+    assert mmc(top) == 0.1875 and brier_top([1, 1], top) == (0.125**2 + 0.75**2) / 2
+    with pytest.raises(ValueError, match=r"^confidence must lie in \[0, 1\], got 1.5 in row 0 \(1 such\)$"):
+        mmc(TopLabel(np.array([0]), np.array([1.5])))
