@@ -1,0 +1,46 @@
+"""The pages on how to add something: each is one piece of code, one file of YAML and commands that work as they stand there."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+from kdgraph.cli import main
+
+PAGES = sorted((Path(__file__).parents[1] / "docs" / "howto").glob("*.md"))
+MOST_LINES = 25
+"""Of code, without blank ones."""
+
+
+def blocks(page: Path, kind: str) -> list[str]:
+    return re.findall(rf"^```{kind}\n(.*?)^```$", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+
+
+def test_every_kind_of_part_has_a_page():
+    assert {page.stem for page in PAGES} == {"dataset", "parent", "calibrator", "detector", "recalibrator", "metric", "figure"}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_it_works_as_it_stands_there(page, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    (code,), (yaml,), (commands,) = (blocks(page, kind) for kind in ("python", "yaml", "console"))
+    assert len([line for line in code.splitlines() if line.strip()]) <= MOST_LINES + 1  # the name of the file is none
+    for text in (code, yaml):
+        name = text.partition("\n")[0].removeprefix("# ")
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text.partition("\n")[2])
+    before = set(sys.modules)
+    for line in commands.splitlines():
+        prompt, path, kdg, *arguments = shlex.split(line)
+        assert (prompt, path, kdg) == ("$", "PYTHONPATH=.", "kdg")
+        assert main(arguments) == 0, capsys.readouterr().err
+        out, err = capsys.readouterr()
+        assert err == "" and "outputs/" in out
+    for name in set(sys.modules) - before:
+        if name.startswith("my_"):
+            del sys.modules[name]
