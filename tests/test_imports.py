@@ -6,6 +6,8 @@ import ast
 import os
 import subprocess
 import sys
+from collections.abc import Collection
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -94,6 +96,27 @@ def of_torch(module: str) -> bool:
 
 def rank(of: str) -> int:
     return next((i for i, rooms in enumerate(ROOMS) if of in rooms), -1)
+
+
+def test_no_module_imports_itself_by_way_of_others():
+    """Not even inside functions: what needs each other is one idea."""
+    paths = {name_of(path): path for path in MODULES}
+    graph = {name: {other for other in imports_of_names(path, paths) if other != name} for name, path in paths.items()}
+    try:
+        tuple(TopologicalSorter(graph).static_order())
+    except CycleError as error:
+        pytest.fail(" → ".join(error.args[1]))
+
+
+def imports_of_names(path: Path, known: Collection[str]) -> set[str]:
+    """Modules that ``path`` imports names from, where they are its own and not a package's that passes them on."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found |= {below if (below := f"{node.module}.{alias.name}") in known else str(node.module) for alias in node.names}
+    return found & set(known)
 
 
 def test_every_room_has_its_place():

@@ -17,6 +17,9 @@ from kdgraph.errors import DataError
 Posterior = Callable[[np.ndarray], np.ndarray]
 """X: Float[n, d] → P(y|x): Float[n, K], rows sum to 1."""
 
+Task = Literal["auto", "classification", "regression"]
+"""What a user says that the target of a table is; auto decides by its values."""
+
 UNUSED, TRAIN, CALIBRATION, TEST = -1, 0, 1, 2
 """Roles of rows where the source prescribes them (:attr:`Dataset.roles`)."""
 

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from kdgraph.data.dataset import TEST, TRAIN, Dataset
+from kdgraph.data.dataset import TEST, TRAIN, Dataset, Task
 from kdgraph.data.tables.cautions import warn_of_constant_columns, warn_of_copies
-from kdgraph.data.tables.columns import Task
 from kdgraph.data.tables.paths import existing, file_stem, said, sha256_of, suffix_of
 from kdgraph.errors import DataError, did_you_mean
 from kdgraph.parameters import check_parameters

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from kdgraph.data.dataset import Dataset
+from kdgraph.data.dataset import Dataset, Task
 from kdgraph.data.tables.cautions import warn_of_constant_columns, warn_of_copies
 from kdgraph.data.tables.remedies import shortened
 from kdgraph.errors import DataError, NotAtHand, did_you_mean
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from kdgraph.data.tables.features import Kind
 
-Task = Literal["auto", "classification", "regression"]
 Require = Literal["any", "numeric"]
 """``numeric`` is the filter of Dey et al.: a table with a categorical column or a missing value is shut out."""
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from kdgraph.data.dataset import Dataset
-from kdgraph.data.tables.columns import ColumnOptions, Require, Task, from_frame
+from kdgraph.data.dataset import Dataset, Task
+from kdgraph.data.tables.columns import ColumnOptions, Require, from_frame
 from kdgraph.data.tables.paths import existing, file_stem, said, sha256_of, suffix_of
 from kdgraph.data.tables.roles import roles_of_indices
 from kdgraph.errors import DataError

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 import pandas as pd
 from pandas.api.types import is_bool_dtype, is_complex_dtype, is_numeric_dtype
 
+from kdgraph.data.dataset import Task
 from kdgraph.data.tables.features import Kind, sorted_codes
 from kdgraph.errors import DataError
-
-if TYPE_CHECKING:
-    from kdgraph.data.tables.columns import Task
 
 CLASSES_OF_NUMBERS = 20
 """Whole numbers of at most so many different values are classes where nothing is said."""
