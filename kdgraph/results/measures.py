@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, cached_property
 from typing import Any, Literal
 
 from kdgraph.errors import UsageError, did_you_mean
@@ -41,6 +41,14 @@ class Measure:
     options: Words = ()
     drawn: Words = ()
     in_distribution: bool = False
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        """Kept: a table of 3,000 runs asks for it 700,000 times."""
+        return hash((self.metric, self.on, self.ood, self.params, self.options, self.drawn, self.in_distribution))
 
     @property
     def id(self) -> str:
@@ -105,14 +113,21 @@ def measured(record: Mapping[str, Any]) -> Iterator[tuple[Measure, Mapping[str, 
     options = {on: {name: _words(chosen or {}) for name, chosen in (of or {}).items()} for on, of in record["config"]["metrics"].items()}
     node = record["config"]["ood"] or {}
     drawn = _words({k: v for k, v in node.items() if k not in ("name", "_target_", "n") and not isinstance(v, list)})
+    known = _known(repr(options), drawn)
     for entry in record["metrics"]:
-        on, params = entry["on"], tuple(entry["params"].items())
-        is_inside = bool(entry.get("in_distribution")) or entry["params"].get("radius", math.inf) <= 1
-        of_metric = options.get(on, {}).get(entry["metric"], ())
-        yield _measure(entry["metric"], on, entry["ood"], params, of_metric, drawn if on == "ood" else (), is_inside), entry
+        key = (entry["metric"], entry["on"], entry["ood"], *entry["params"].items(), entry.get("in_distribution"))
+        if key not in known:
+            on, params = entry["on"], tuple(entry["params"].items())
+            is_inside = bool(entry.get("in_distribution")) or entry["params"].get("radius", math.inf) <= 1
+            of_metric = options.get(on, {}).get(entry["metric"], ())
+            known[key] = Measure(entry["metric"], on, entry["ood"], params, of_metric, drawn if on == "ood" else (), is_inside)
+        yield known[key], entry
 
 
-_measure = lru_cache(maxsize=None)(Measure)
+@cache
+def _known(options: str, drawn: Words) -> dict[tuple[Any, ...], Measure]:
+    """Measures of records with these options, by what their entries say: most records of a study have the same."""
+    return {}
 
 
 def _words(options: Mapping[str, Any]) -> Words:

@@ -55,9 +55,14 @@ def find(out: str | Path, filters: Sequence[str] = (), tell: Callable[[str], Non
     with without_collection():
         files = list(_files(out))
         read = [(path, _read(path)) for path in files]
-        current = [Found(path.parent, record) for path, record in read if record and _is_current(record) and not lacking(record)]
+        lacks = [lacking(record) if record and _is_current(record) else None for _, record in read]
+        current = [
+            Found(path.parent, record)
+            for (path, record), key in zip(read, lacks, strict=True)
+            if record and _is_current(record) and key is None
+        ]
         found = [one for one in current if all(each.passes(one.record) for each in wanted)]
-    if left_out := _left_out([record for _, record in read]):
+    if left_out := _left_out([record for _, record in read], [key for key in lacks if key]):
         (tell or Watch().note)(f"left out of {out}: {left_out}")
     if not current:
         raise UsageError(f"no finished run in '{out}'; make one with 'kdg run', or name another folder with --out")
@@ -98,10 +103,9 @@ def _is_current(record: Mapping[str, Any]) -> bool:
     return record.get("schema") == RECORD_SCHEMA
 
 
-def _left_out(records: Sequence[dict[str, Any] | None]) -> str:
+def _left_out(records: Sequence[dict[str, Any] | None], missing: Sequence[str]) -> str:
     """What cannot be used, in words; "" if all can."""
     others = [record.get("schema") for record in records if record and not _is_current(record)]
-    missing = [key for record in records if record and _is_current(record) and (key := lacking(record))]
     damaged = sum(record is None for record in records)
     kinds = ", ".join(sorted({str(schema) for schema in others}))
     parts = [f"{_counted(len(others))} of another version (schema {kinds}; this kdgraph reads {RECORD_SCHEMA})"] if others else []

@@ -27,7 +27,9 @@ SETS = ["detector.set_size=10", "detector.repeats=4"]
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory):
-    config = compose(["dataset=spiral", "method=tood", *TINY, *SETS, "figures=default", f"out={tmp_path_factory.mktemp('outputs')}"])
+    config = compose(
+        ["dataset=spiral", "method=tood", *TINY, *SETS, "metrics=detection", "figures=default", f"out={tmp_path_factory.mktemp('outputs')}"]
+    )
     return config, run(config)
 
 
