@@ -8,24 +8,28 @@ INSTALL = $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-che
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: run test bench lint format clean help
+.PHONY: run test slow bench lint format clean help
 
 run: $(VENV)/.run  ## install, then run the kernel density forest on the spiral (others: make run ARGS="dataset=digits method=kdf")
 	@$(BIN)/kdg run $(ARGS)
 
-test: lint  ## install with the dev extra, then check style, types and tests
-	@$(BIN)/pytest -n 2
+test: lint  ## install with the dev extra, then check style, types and all tests but the slow ones
+	@$(BIN)/pytest -n 2 -m 'not slow'
 
-bench: $(VENV)/.run  ## time forest and network graphs against their parents, sweeps against bare loops, and what is waited for every day
+slow: $(VENV)/.dev  ## the slow tests, which .ci/run adds: processes that die, clusters, browsers, every component in a fresh process
+	@$(BIN)/pytest -n 2 -m slow tests
+
+bench: $(VENV)/.dev  ## time forest and network graphs against their parents, sweeps against bare loops, and what is waited for every day, the tests too (15 minutes)
 	@$(BIN)/python scripts/bench_kdf.py
 	@$(BIN)/python scripts/bench_kdn.py
 	@$(BIN)/python scripts/bench_sweep.py
-	@$(BIN)/python scripts/bench_everyday.py
+	@$(BIN)/python scripts/bench_everyday.py --suite
 
-lint: $(VENV)/.dev  ## check style and types only
+lint: $(VENV)/.dev  ## check style, types, and that docstrings give shapes and sources
 	@$(BIN)/ruff check --quiet --output-format concise
 	@$(BIN)/ruff format --quiet --check --output-format concise || { echo "not formatted as above; make format does it" >&2; exit 1; }
 	@$(BIN)/pyright --pythonpath $(BIN)/python
+	@$(BIN)/python scripts/check_docstrings.py
 
 format: $(VENV)/.dev  ## sort imports, mend what ruff can mend, format
 	@$(BIN)/ruff check --fix-only --quiet

@@ -37,11 +37,11 @@ def build(node: Node, **injected: Any) -> Any:
 def _built(value: Any, injected: Mapping[str, Any]) -> Any:
     if is_node(value):
         return build(value, **injected)
-    return {name: build(inner, **injected) for name, inner in value.items()} if is_node_by_name(value) else value
+    return {name: build(inner, **injected) for name, inner in value.items()} if are_named_nodes(value) else value
 
 
-def is_node_by_name(value: Any) -> bool:
-    """Whether a value of a config is a mapping of names to components."""
+def are_named_nodes(value: Any) -> bool:
+    """Whether a value of a config maps names to components."""
     return isinstance(value, Mapping) and bool(value) and all(is_node(inner) for inner in value.values())
 
 
@@ -50,8 +50,8 @@ def is_node(value: Any) -> bool:
     return isinstance(value, Mapping) and "_target_" in value
 
 
-def options_of(node: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Options of a metric or a figure; one that is not ours is imported by its ``_target_``, and known by its name from then on."""
+def given_options(node: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Options of a metric or a figure in a config; one that is not ours is imported by its ``_target_``, and known by its name then."""
     if is_node(node):
         target_of(node or {})
     return {key: value for key, value in (node or {}).items() if key != "_target_"}
@@ -99,7 +99,7 @@ def check_component(path: str, node: Any, more: Mapping[str, Any] | None = None)
             raise ConfigError(f"{path}.{key} is missing, and no run can do without it; add {path}.{key}=…")
     check_options(path, {k: v for k, v in node.items() if k not in ("name", "_target_")}, annotations, settable | set(more or {}))
     for key, value in node.items():
-        for name, inner in value.items() if is_node_by_name(value) else ():
+        for name, inner in value.items() if are_named_nodes(value) else ():
             check_component(f"{path}.{key}.{name}", {"name": name, **inner})
     if target and hasattr(target, "_parameter_constraints"):
         _check_as_scikit_learn_does(path, build(node))

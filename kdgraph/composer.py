@@ -37,7 +37,7 @@ from kdgraph.run_config import PLAIN, RECORD_SCHEMA, SCIENCE, RunConfig, method_
 
 def _file_stem(path: str | None, otherwise: str = "table") -> str:
     """What ``${file_stem:${.path}}`` stands for."""
-    from kdgraph.data.tables.paths import file_stem  # here, not above: 'kdg list' needs no numpy
+    from kdgraph.data.files.paths import file_stem  # here, not above: 'kdg list' needs no numpy
 
     return file_stem(path, otherwise)
 
@@ -157,7 +157,8 @@ class Composer:
         contents = [path.read_bytes() for path in yaml]
         if any(b"oc.env" in content for content in contents):
             return None
-        code = [Path(__file__).with_name(f"{name}.py").read_bytes() for name in ("composer", "run_config", "components")]
+        here = Path(__file__).parent
+        code = [path.read_bytes() for path in (here / "composer.py", here / "components.py", *sorted((here / "run_config").glob("*.py")))]
         parts = [str(RECORD_SCHEMA), str(Path.cwd()), *map(str, yaml)]
         return hashlib.sha256(b"\0".join([*(part.encode() for part in parts), *contents, *code])).hexdigest()
 

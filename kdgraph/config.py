@@ -15,12 +15,11 @@ from typing import Any
 
 from omegaconf import DictConfig
 
-from kdgraph.components import build
 from kdgraph.composer import Composer, conf_dir
 from kdgraph.errors import ConfigError
 from kdgraph.run_config import RunConfig, check
 
-__all__ = ["Job", "Plan", "RunConfig", "build", "check", "compose", "conf_dir", "plan"]
+__all__ = ["Job", "Plan", "RunConfig", "check", "compose", "conf_dir", "plan"]
 
 
 @dataclass(frozen=True)

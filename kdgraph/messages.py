@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Iterable, Iterator
 
 from kdgraph.errors import ConfigError, did_you_mean
@@ -29,7 +30,7 @@ def unknown_option(group: str, name: str, known: Iterable[str]) -> ConfigError:
     names = sorted(known)
     hint = did_you_mean(name, names)
     others = f"(available: {', '.join(names)})" if len(names) <= MOST_NAMED else f"('kdg list {group}' shows all {len(names)})"
-    return ConfigError(f"no {group} named '{name}'{hint or ';'} {others}")
+    return ConfigError(f"no {group} named '{name}'{hint} {others}")
 
 
 def one_line(error: BaseException, keys: Callable[[], Iterable[str]], options: Options) -> ConfigError:
@@ -53,14 +54,22 @@ def one_line(error: BaseException, keys: Callable[[], Iterable[str]], options: O
         argument = text.split("'")[1]
         key, _, values = argument.partition("=")
         return ConfigError(f"'{argument}' is a sweep: add -m to run them all, or write '{key}=[{values}]' for a list")
+    if found := re.match(r"Could not append to config\. An item is already at '(.*)'\.", text):
+        return ConfigError(f"'{found[1]}' is there already; '+' adds what is not: set it without")
     if text.startswith("Config group override must be"):
         way_out = "'kdg list' shows them, 'none' is one where it may be absent"
         return ConfigError(f"a config group takes the name of one of its options; {way_out}")
     if text.startswith("Could not override") and (known := getattr(causes[-1], "full_key", None)):
         return unknown_key(str(known), keys())
     if override := getattr(causes[0], "override", None):
-        return ConfigError(f"cannot parse '{override}': {_first_line(causes[-1])}")
+        return _unreadable(str(override), _first_line(causes[-1]))
     return _about_the_root(causes[-1])
+
+
+def _unreadable(override: str, why: str) -> ConfigError:
+    if "=" not in override:
+        return ConfigError(f"'{override}' says no value; write {override}=…")
+    return ConfigError(f"cannot read '{override}' ({why}); brackets come in pairs, and a value with other signs in quotes: \"key='a (b)'\"")
 
 
 def _about_the_root(root: BaseException) -> ConfigError:

@@ -10,7 +10,7 @@ import math
 import types
 import typing
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from numbers import Integral, Real
 from typing import Annotated, Any, Literal, Union
 
@@ -82,13 +82,15 @@ def check_parameters(component: Any, prefix: str = "") -> None:
 
 def annotations_of(factory: Any) -> dict[str, Any]:
     """Annotations of a class's ``__init__`` or of a function, by parameter name; parameters without one are left out."""
-    function = factory.__init__ if inspect.isclass(factory) else factory
+    owner = next(cls for cls in inspect.getmro(factory) if "__init__" in vars(cls)) if inspect.isclass(factory) else None
+    made_of = () if owner is None or "__dataclass_fields__" not in vars(owner) else fields(owner)
     try:
-        hints = typing.get_type_hints(function, include_extras=True)
+        # Of a dataclass its fields, whose words mean what they do in the module of their own class; __init__ only has copies of the words.
+        hints = typing.get_type_hints(owner if made_of else owner.__init__ if owner else factory, include_extras=True)
     except (NameError, TypeError):  # annotations of another library that only its type checker can read
         return {}
     hints.pop("return", None)
-    return hints
+    return {field.name: hints[field.name] for field in made_of if field.init} if made_of else hints
 
 
 def _problem(value: Any, annotation: Any) -> str | None:

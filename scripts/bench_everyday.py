@@ -2,7 +2,8 @@
 
 Each line is a time, and its ratio to the least that Python could do for it, both measured in turn on this machine: a command against a
 process that imports what the command cannot do without, composing against Hydra's own composition of the same overrides. Medians of
-``ROUNDS`` rounds; commands are new processes, their imports included.
+``ROUNDS`` rounds; commands are new processes, their imports included. With ``--suite`` the last line is the wall time of what ``make test``
+runs after lint, once, on two processes; it needs the dev extra.
 """
 
 from __future__ import annotations
@@ -40,6 +41,9 @@ def main() -> None:
         run = _kdg("run", *TINY, f"out={Path(folder) / 'outputs'}", "force=true")
         _report("one small run, new", run, _python(FOREST), "its imports")
         _report("the same, done before", _kdg("run", *TINY, f"out={Path(folder) / 'outputs'}"), _python("import hydra"), "import hydra")
+    if "--suite" in sys.argv:
+        seconds = _seconds(lambda: subprocess.run([sys.executable, "-m", "pytest", "-q", "-n", "2", "-m", "not slow"], capture_output=True))
+        print(f"{'the quick tests':28}{seconds:8.0f} s")
 
 
 def _report(what: str, ours: Callable[[], object], least: Callable[[], object], against: str) -> None:

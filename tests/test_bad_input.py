@@ -266,11 +266,11 @@ BAD_SPLITS = {
         "dataset=my is for regression, and parent=random_forest is a classifier; "
         "choose a data set with classes, or what is for regression: method=global_pit metrics=regression figures=regression ood=none",
     ),
-    "a text for regression": (
-        csv(good()),
+    "a regression that is told before the file is read": (
+        csv(good(age=np.inf)),
         [*CSV, "dataset.task=regression"],
-        "my: the target 'label' has 'no' in row 0, and a regression needs finite numbers; "
-        "dataset.task=classification takes them as classes",
+        "dataset=my is for regression, and parent=random_forest is a classifier; "
+        "choose a data set with classes, or what is for regression: method=global_pit metrics=regression figures=regression ood=none",
     ),
 }
 

@@ -55,7 +55,14 @@ EXPERIMENTS = sorted(str(path.relative_to(CONF / "experiment").with_suffix("")) 
         (["run", "n_jobs=0"], "n_jobs must be a number of cores, or -1 for all of them, got 0"),
         (["run", "calibrator.alpha=4.0"], "calibrator.alpha must be in (0, 1), got 4.0"),
         (["run", "dataset.scale=minmax"], "dataset.scale must be one of none, min_max, max_norm, got 'minmax'"),
-        (["run", "seed=[1"], "cannot parse 'seed=[1': no viable alternative at input '[1'"),
+        (
+            ["run", "seed=[1"],
+            "cannot read 'seed=[1' (no viable alternative at input '[1'); brackets come in pairs, and a value with other signs in quotes: "
+            "\"key='a (b)'\"",
+        ),
+        (["run", "dataset"], "'dataset' says no value; write dataset=…"),
+        (["run", "+seed=1"], "'seed' is there already; '+' adds what is not: set it without"),
+        (["run", "preprocess=foo"], "no preprocess named 'foo' (available: default, none, one_hot, ordinal, standardized)"),
         (["run", "seed=0,1"], "'seed=0,1' is a sweep: add -m to run them all, or write 'seed=[0,1]' for a list"),
         (["run", "-m", "seed=interval(0,1)"], "'seed=interval(0,1)' has no end; a sweep needs range(), glob() or values with commas"),
         (["run", "dataset.name=${nope}"], "dataset.name: Interpolation key 'nope' not found"),

@@ -62,7 +62,19 @@ def test_one_that_is_to_come_says_so(name):
         compose([f"experiment={experiment}"])
 
 
-@pytest.mark.parametrize(("path", "name"), [(path, name) for path, name in zip(FILES, IDS, strict=True) if name not in TO_COME])
+_PUBLIC = [name for name in IDS if name.startswith(("dataset/cc18/", "dataset/openml/"))]
+_SLOW = {name for name in IDS if name.startswith("experiment/")} | set(_PUBLIC) - set(_PUBLIC[::10])
+"""Sweeps, and nine of ten public tables: their files differ in a name and a number."""
+
+
+def _marked(name: str, *values):
+    return pytest.param(*values, marks=[pytest.mark.slow] if name in _SLOW else [], id=name)
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [_marked(name, path, name) for path, name in zip(FILES, IDS, strict=True) if name not in TO_COME],
+)
 def test_it_composes_and_passes_the_check(path, name):
     group, _, option = name.partition("/")
     planned = plan([*NEEDS.get(name, []), f"{group}={option}", *_one_value_each(path)])
@@ -133,9 +145,9 @@ def _chooses(path, key) -> bool:
 SOURCES = [name for name in IDS if name.startswith("dataset/")]
 
 
-@pytest.mark.parametrize("name", SOURCES)
+@pytest.mark.parametrize("name", [_marked(name, name) for name in SOURCES])
 def test_a_data_set_builds_a_source_and_says_how_many_rows_it_gives(name):
-    node = compose([*NEEDS.get(name, []), f"dataset={name.removeprefix('dataset/')}", "method=none", "metrics=default"]).dataset
+    node = plan([*NEEDS.get(name, []), f"dataset={name.removeprefix('dataset/')}", "method=none", "metrics=default"]).jobs[0].config.dataset
     source = build(node)
     assert isinstance(source, Simulation | Table)
     known = set(parameters_of(target_of(node))) | {"name", "_target_"}

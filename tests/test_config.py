@@ -226,6 +226,7 @@ def test_a_value_of_one_swept_data_set_alone_is_none_of_the_first(default):
     ]
 
 
+@pytest.mark.slow
 def test_points_of_a_sweep_that_share_their_options_are_as_if_composed_alone():
     overrides = ["dataset=wine,digits", "method=kdf,isotonic", "parent.n_estimators=5,7", "seed=range(0,2)"]
     for job in plan(overrides, multirun=True).jobs:

@@ -74,6 +74,7 @@ def fitted(request):
     return estimator, X, estimator.predict_proba(X)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.parametrize("backend", ["loky", "threading"])
 def test_the_users_joblib_configuration_changes_no_bit(fitted, backend, n_jobs):

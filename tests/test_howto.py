@@ -11,6 +11,8 @@ import pytest
 
 from kdgraph.cli import main
 
+pytestmark = pytest.mark.slow
+
 PAGES = sorted((Path(__file__).parents[1] / "docs" / "howto").glob("*.md"))
 MOST_LINES = 25
 """Of code, without blank ones."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Collection
@@ -45,6 +46,8 @@ TORCH = [
     "kdgraph.runner.checkup",
 ]
 TRANSFORMERS = "kdgraph.parents.networks.image_models"
+MADE = {"outputs/", "figures/", "tables/"}
+"""Folders that runs make."""
 
 
 def room(module: str) -> str:
@@ -188,6 +191,7 @@ for _ in range(2):  # the second time it is done before
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("statement", "absent"),
     [
@@ -219,3 +223,15 @@ def test_the_public_names_are_there_and_no_others():
     with pytest.raises(AttributeError) as caught:
         _ = kdgraph.KernelDensityTree
     assert str(caught.value) == "module 'kdgraph' has no attribute 'KernelDensityTree'"
+
+
+def test_the_map_names_what_is_there():
+    """Every folder and module that ARCHITECTURE.md names, relative to the checkout, to the package or to the room of its line."""
+    text = (PACKAGE.parent / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    missing = []
+    for line in text.splitlines():
+        rooms = [PACKAGE.parent, *PACKAGE.parent.iterdir(), *PACKAGE.iterdir()]
+        rooms += [PACKAGE.parent / word for word in re.findall(r"`(kdgraph/[\w/]+/)`", line)]
+        named = re.findall(r"(?<![\w/.])((?:[\w-]+/)*[\w-]+(?:\.py|\.md|/))(?![\w<*(])", line)
+        missing += [word for word in named if word not in MADE and not any((there / word).exists() for there in rooms)]
+    assert not missing

@@ -1,6 +1,6 @@
 """Print the tables of this folder's README, but those of the figures, from the records of finished runs.
 
-``python experiments/p1/tables.py outputs`` after the sweeps that the README names. It reads result.json only; any subset of runs will do.
+``python -m experiments.p1.tables outputs`` after the sweeps that the README names. It reads result.json only; any subset of runs will do.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pandas as pd
-from records import Record, runs_of
+
+from experiments.common.markdown import head, line
+from experiments.common.runs import Record, runs_of
 
 SIMULATIONS = ["spiral", "gaussian_xor", "circle", "sinewave", "polynomial"]
 TABLES = ["digits", "breast_cancer", "wine", "iris"]
@@ -86,14 +88,13 @@ def table(frame: pd.DataFrame, rows: str, radii: list[float]) -> pd.DataFrame:
 
 def markdown(means: pd.DataFrame, datasets: list[str], labels: dict[str, str] | None = None) -> str:
     """The table, data sets in the given order."""
-    head = ["data", "method", *(name.upper() if name in ("nll", "ece") else name for name in means.columns)]
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    lines = head(["data", "method", *(name.upper() if name in ("nll", "ece") else name for name in means.columns)])
     for dataset in datasets:
         for name in labels or sorted({name for data, name in means.index if data == dataset}):
             if (dataset, name) in means.index:
                 values = means.loc[(dataset, name)]
                 cells = [f"{values[c]:.0f}" if c == "seeds" else f"{values[c]:.4f}" for c in means.columns]
-                lines.append(f"| {dataset} | {(labels or {}).get(name, name)} | " + " | ".join(cells) + " |")
+                lines.append(line([dataset, (labels or {}).get(name, name), *cells]))
     return "\n".join(lines)
 
 
@@ -102,13 +103,11 @@ def averaged(means: pd.DataFrame, datasets: list[str]) -> str:
     chosen = means.loc[[data for data in datasets if data in means.index.get_level_values(0)]]
     by_setting = chosen.groupby(level=1)
     far = [name for name in means.columns if name.startswith("OCE")]
-    lines = ["| setting | error | NLL | ECE | " + " | ".join(f"{name} (worst)" for name in far) + " |", "|" + "---|" * (4 + len(far))]
+    lines = head(["setting", "error", "NLL", "ECE", *(f"{name} (worst)" for name in far)])
     worst = by_setting.max()
     for setting, row in by_setting.mean().iterrows():
-        cells = [f"{row[name]:.4f}" for name in ("error", "nll", "ece")] + [
-            f"{row[name]:.4f} ({worst.loc[setting, name]:.4f})" for name in far
-        ]
-        lines.append(f"| {setting} | " + " | ".join(cells) + " |")
+        cells = [f"{row[name]:.4f}" for name in ("error", "nll", "ece")]
+        lines.append(line([str(setting), *cells, *(f"{row[name]:.4f} ({worst.loc[setting, name]:.4f})" for name in far)]))
     return "\n".join(lines)
 
 

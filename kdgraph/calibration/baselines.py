@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal
 
 import numpy as np
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
 
-from kdgraph.parameters import OpenFraction
 from kdgraph.parents import PostHocClassifier, Rows, seeded_clone
 from kdgraph.parents.accepts import weights_for
 
@@ -25,11 +25,6 @@ class Uncalibrated(PostHocClassifier):
     calibration_size : share of the rows to hold out where ``fit`` is not given any.
     random_state : seeds the held-out rows, and the parent where it has no seed of its own.
     """
-
-    def __init__(self, estimator: Any, *, calibration_size: OpenFraction = 0.3, random_state: Any = None):
-        self.estimator = estimator
-        self.calibration_size = calibration_size
-        self.random_state = random_state
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         self.calibrated_ = self.estimator_
@@ -58,6 +53,7 @@ class Refit(Uncalibrated):
         self.calibrated_ = again.fit(rows.X, self.classes_[rows.y], **weights_for(again, rows.weight))
 
 
+@dataclass(eq=False, repr=False)
 class ScoreMap(Uncalibrated):
     """A map from the parent's scores to probabilities, by scikit-learn.
 
@@ -68,16 +64,8 @@ class ScoreMap(Uncalibrated):
         2017), one number that divides all logits: those of ``decision_function``, or log probabilities of a parent that has none.
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        method: MapName = "isotonic",
-        calibration_size: OpenFraction = 0.3,
-        random_state: Any = None,
-    ):
-        super().__init__(estimator, calibration_size=calibration_size, random_state=random_state)
-        self.method: MapName = method
+    _: KW_ONLY
+    method: MapName = "isotonic"
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         self.calibrated_ = score_map(self.estimator_, self.method, calibration, self.classes_)

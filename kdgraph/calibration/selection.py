@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, Any, cast
 
 import numpy as np
@@ -15,7 +16,7 @@ from sklearn.utils import check_random_state
 from kdgraph.calibration.baselines import ScoreMap, Uncalibrated
 from kdgraph.errors import ParameterError
 from kdgraph.metrics import nll
-from kdgraph.parameters import OpenFraction, Range
+from kdgraph.parameters import NonNegative, Range
 from kdgraph.parents import Rows
 
 _nll_by_row = cast("Callable[..., np.ndarray]", nll.by_row)
@@ -24,8 +25,9 @@ NONE = "none"
 """The parent as it is, which always takes part."""
 
 
+@dataclass(eq=False, repr=False)
 class BestCalibrator(Uncalibrated):
-    """Of several calibrators, and the parent as it is, the one with the least cross-validated NLL on the calibration rows.
+    """Of several calibrators, and the parent as it is, the one with the least cross-validated NLL on the calibration rows. Ours.
 
     Each candidate is fitted with all folds of the calibration rows but one and judged on that one; the best is fitted once more with all of
     them. One that bends to the rows it is fitted on, as isotonic regression does with few of them, is thus not judged on these.
@@ -61,22 +63,11 @@ class BestCalibrator(Uncalibrated):
     'sigmoid'
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        candidates: Mapping[str, Any] | None = None,
-        default: str | None = None,
-        margin: Annotated[float, Range(0)] = 2.0,
-        folds: Annotated[int, Range(2)] = 5,
-        calibration_size: OpenFraction = 0.3,
-        random_state: Any = None,
-    ):
-        super().__init__(estimator, calibration_size=calibration_size, random_state=random_state)
-        self.candidates = candidates
-        self.default = default
-        self.margin = margin
-        self.folds = folds
+    _: KW_ONLY
+    candidates: Mapping[str, Any] | None = None
+    default: str | None = None
+    margin: NonNegative = 2.0
+    folds: Annotated[int, Range(2)] = 5
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         names = (NONE, *self._candidates())

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from kdgraph.data.dataset import Dataset, OodSet, Splits
 from kdgraph.data.scaling import Scaling
-from kdgraph.data.sources import Fetched, PosteriorSimulation, Simulation, Table
+from kdgraph.data.sources import Fetched, OodSource, PosteriorSimulation, RegressionSimulation, Simulation, Table
 from kdgraph.data.splits import make_splits
 
-__all__ = ["Dataset", "Fetched", "OodSet", "PosteriorSimulation", "Scaling", "Simulation", "Splits", "Table", "make_splits"]
+__all__ = [
+    "Dataset",
+    "Fetched",
+    "OodSet",
+    "OodSource",
+    "PosteriorSimulation",
+    "RegressionSimulation",
+    "Scaling",
+    "Simulation",
+    "Splits",
+    "Table",
+    "make_splits",
+]

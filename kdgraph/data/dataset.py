@@ -20,6 +20,9 @@ Posterior = Callable[[np.ndarray], np.ndarray]
 Task = Literal["auto", "classification", "regression"]
 """What a user says that the target of a table is; auto decides by its values."""
 
+Kind = Literal["numeric", "categorical"]
+"""What a column of a table is."""
+
 UNUSED, TRAIN, CALIBRATION, TEST = -1, 0, 1, 2
 """Roles of rows where the source prescribes them (:attr:`Dataset.roles`)."""
 
@@ -178,11 +181,10 @@ class OodSet:
     Attributes
     ----------
     name : of the set, or of the family that it is one of.
-    X : rows of the shape and type of the training rows.
+    X : rows of the shape and type of the training rows, scaled as those are.
     params : which of the family, e.g. ``{"radius": 2.0}``.
     id_values : values of the family's one parameter at which its rows are in distribution after all.
     facts : what the record says about where the rows come from and what was done to them.
-    as_measured : whether the rows still have to be scaled as the training rows were.
     """
 
     name: str
@@ -190,4 +192,3 @@ class OodSet:
     params: dict[str, float] = field(default_factory=dict)
     id_values: tuple[float, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
-    as_measured: bool = False

@@ -1,13 +1,13 @@
-"""Where rows come from: sources that can draw any number of them, and sources that have a fixed number."""
+"""Where rows come from: sources that can draw any number of them, sources that have a fixed number, and what is out of distribution."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from kdgraph.data.dataset import Dataset
+from kdgraph.data.dataset import Dataset, OodSet, Splits
 from kdgraph.distributions import Distribution
 
 
@@ -64,5 +64,18 @@ class Fetched(Table, Protocol):
         ------
         NotAtHand
             If they cannot be had, or what the source requires of them shuts them out.
+        """
+        ...
+
+
+@runtime_checkable
+class OodSource(Protocol):
+    """A source of rows that are not from the training distribution; one that has to be fetched has ``prefetch`` as :class:`Fetched` has."""
+
+    def sets(self, splits: Splits, rng: np.random.Generator) -> Iterable[OodSet]:
+        """Sets of rows as a model takes them, drawn one at a time.
+
+        ``splits.train`` says where the training distribution is, ``splits.test`` has the rows that a shift of rows in distribution starts
+        from, and ``splits.scaling`` scales rows that come as they are measured.
         """
         ...

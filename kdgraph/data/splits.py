@@ -9,19 +9,15 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kdgraph.data.dataset import CALIBRATION, TEST, TRAIN, Dataset, Splits
-from kdgraph.data.grouping import grouped_parts
+from kdgraph.data.dataset import Dataset, Splits
+from kdgraph.data.dividing import SplitBy, rows_by_role
 from kdgraph.data.scaling import Scale, Scaling
-from kdgraph.data.sizes import Counts, Sizes
+from kdgraph.data.sizes import Sizes
 from kdgraph.data.sources import PosteriorSimulation, RegressionSimulation, Simulation, Table
-from kdgraph.data.stratify import stratified_parts
 from kdgraph.distributions import Distribution
 from kdgraph.errors import DataError
 from kdgraph.parameters import annotations_of, check_value
 
-SplitBy = Literal["auto", "random", "group"]
-"""random: rows at random, each role with each class in its share. group: rows of one group all in one role. auto: the roles that the source
-prescribes, else by group where it has groups, else at random."""
 Rare = Literal["refuse", "drop"]
 """What becomes of a class with too few rows to be learnt and calibrated: an error, or its rows are left out of every role."""
 
@@ -45,7 +41,7 @@ def make_splits(
     source : a simulation draws three independent samples, so the size of one changes no row of another. A table is divided; test rows are
         chosen first, so neither of the other sizes changes them.
     scale : what is done to the features; see :data:`kdgraph.data.scaling.Scale`.
-    split : how a table is divided; see :data:`SplitBy`.
+    split : how a table is divided; see :data:`~kdgraph.data.dividing.SplitBy`.
     rare : what becomes of classes that are too small; see :data:`Rare`.
     rng : the only source of chance.
     sizes : fields of :class:`~kdgraph.data.sizes.Sizes`.
@@ -111,7 +107,7 @@ def _roles(source: Simulation | Table, sizes: Sizes, split: SplitBy, rng: np.ran
     """Unscaled train, calibration and test."""
     if isinstance(source, Table):
         table = source.load()
-        return [table.rows(index) for index in _divided(table, sizes, split, rng)]
+        return [table.rows(index) for index in rows_by_role(table, sizes, split, rng)]
     if isinstance(source, Simulation):
         return _draw(source, sizes, rng)
     what = type(source).__name__
@@ -128,40 +124,6 @@ def _draw(source: Simulation, sizes: Sizes, rng: np.random.Generator) -> list[Da
         task = "classification" if len(source.classes) else "regression"
         roles.append(Dataset(source.name, X, y, source.classes, tuple(source.feature_names), task, **truth))
     return roles
-
-
-def _divided(table: Dataset, sizes: Sizes, split: SplitBy, rng: np.random.Generator) -> list[np.ndarray]:
-    """Row numbers of train, calibration and test: disjoint, by class if the table has classes."""
-    strata = table.y if table.task == "classification" else np.zeros(len(table.y), dtype=int)
-    if split == "auto" and table.roles is not None:
-        return _prescribed(table, strata, sizes, rng)
-    counts = (sizes.of_scores if table.given_scores else sizes.of_table)(table.name, len(table.y))
-    wanted = [counts.test, counts.calibration, counts.train]
-    if split == "group" and table.groups is None:
-        raise DataError(f"{table.name} has no groups to keep together; name their column (groups), or give split=random")
-    if split == "group" or (split == "auto" and table.groups is not None):
-        test, calibration, train = grouped_parts(table.name, strata, table.groups, wanted, rng)
-    else:
-        test, calibration, train = stratified_parts(strata, wanted, rng)
-    return [train, calibration, test]
-
-
-def _prescribed(table: Dataset, strata: np.ndarray, sizes: Sizes, rng: np.random.Generator) -> list[np.ndarray]:
-    """The same where the source prescribes roles; without calibration rows, these come out of the training rows."""
-    train, calibration, test = (np.flatnonzero(table.roles == role) for role in (TRAIN, CALIBRATION, TEST))
-    found = Counts(len(train), len(calibration), len(test))
-    counts = sizes.of_scores(table.name, len(table.y), found) if table.given_scores else sizes.of_roles(table.name, found)
-
-    def some(rows: np.ndarray, *wanted: int) -> list[np.ndarray]:
-        return [rows[part] for part in stratified_parts(strata[rows], wanted, rng)] if len(rows) else [rows] * len(wanted)
-
-    (test,) = some(test, counts.test)
-    if len(calibration):
-        (calibration,) = some(calibration, counts.calibration)
-        (train,) = some(train, counts.train)
-    else:
-        calibration, train = some(train, counts.calibration, counts.train)
-    return [train, calibration, test]
 
 
 def _without_rare(roles: list[Dataset]) -> list[Dataset]:

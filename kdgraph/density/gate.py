@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 
-from kdgraph.density.floor import blend, conformal_log_floor, ood_score
+from kdgraph.density.floor import blend, conformal_log_floor
+from kdgraph.density.floored import FlooredClassifier
 from kdgraph.density.gaussians import shrunk
 from kdgraph.density.graph import Distance, KernelDensityGraph, in_blocks
 from kdgraph.geometry import partition_of
-from kdgraph.parameters import OpenFraction, Share
-from kdgraph.parents import PostHocClassifier, Rows
+from kdgraph.parents import Rows
 
 
-class DensityGate(PostHocClassifier):
-    """Blend a classifier's probabilities to the class prior where the density of the training data falls below a floor.
+@dataclass(eq=False, repr=False)
+class DensityGate(FlooredClassifier):
+    """Blend a classifier's probabilities to the class prior where the density of the training data falls below a floor. Ours.
+
+    It is the floor of Dey et al. (Eq. 6 and 7), without their posterior.
 
     g(x) = w(x)·p(x) + (1 - w(x))·P with w = f / (f + floor): p are the probabilities of ``estimator``, P the class shares of the training
     rows, f the Gaussian density at the nearest polytope of a forest, and the floor is learnt on held-out rows.
@@ -62,62 +66,27 @@ class DensityGate(PostHocClassifier):
     array([[0.5, 0.5]])
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        partition: Any = None,
-        distance: Distance = "scaled",
-        alpha: OpenFraction = 0.005,
-        min_weight: Share = 1e-9,
-        calibration_size: OpenFraction = 0.3,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ):
-        self.estimator = estimator
-        self.partition = partition
-        self.distance: Distance = distance
-        self.alpha = alpha
-        self.min_weight = min_weight
-        self.calibration_size = calibration_size
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    _: KW_ONLY
+    partition: Any = None
+    distance: Distance = "scaled"
 
     def _carrier(self) -> Any:
         return self.estimator if self.partition is None else self.partition
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
-        forest = self.estimator_ if self.partition is None else self._fit_clone(self.partition, train, calibration)
+        forest = self.estimator_ if self.partition is None else self._fitted_parent(self.partition, train, calibration, self.random_state)
         partition = partition_of(forest, n_jobs=self.n_jobs)
         labels = train.one_hot(len(self.classes_))
         place, held_out = partition.place(train.X), partition.embed(calibration.X)
         self.graph_ = KernelDensityGraph(partition, place, labels, shrunk, distance=self.distance, held_out=held_out)
         self.log_floor_ = conformal_log_floor(in_blocks(self.graph_.log_density, calibration.X), self.alpha)
 
-    def predict_proba(self, X) -> np.ndarray:
-        """Float[n, K]: gated class probabilities; rows are finite and sum to 1 however far ``X`` (Float[n, d]) is from the data."""
-        return self.proba_and_log_density(X)[0]
-
     def log_density(self, X) -> np.ndarray:
         """Float[n]: the log density f that the floor is held against, that of the nearest polytope."""
         return in_blocks(self.graph_.log_density, self._checked(X))
-
-    def ood_score(self, X) -> np.ndarray:
-        """Float[n]: log floor - log density. Higher is farther from the training data, and above 0 the prior has more than half the say."""
-        return ood_score(self.log_density(X), self.log_floor_)
-
-    def proba_and_ood_score(self, X) -> tuple[np.ndarray, np.ndarray]:
-        """:meth:`predict_proba` and :meth:`ood_score`, as :meth:`proba_and_log_density`."""
-        proba, log_density = self.proba_and_log_density(X)
-        return proba, ood_score(log_density, self.log_floor_)
 
     def proba_and_log_density(self, X) -> tuple[np.ndarray, np.ndarray]:
         """:meth:`predict_proba` and :meth:`log_density`, of which the first needs the second."""
         X = self._checked(X)
         log_density = in_blocks(self.graph_.log_density, X)
         return blend(self.estimator_.predict_proba(X), self.prior_, log_density, self.log_floor_, self.min_weight), log_density
-
-    def describe(self) -> dict[str, float | int]:
-        """What was learnt, for the record."""
-        polytopes = self.graph_.polytopes
-        return {"n_polytopes": len(polytopes), "singleton_share": polytopes.singleton_share, "log_floor": self.log_floor_}

@@ -1,4 +1,4 @@
-"""The kernel density graph: populated polytopes of a partition, their class masses and their Gaussians."""
+"""The kernel density graph: populated polytopes of a partition, their class masses and their Gaussians (Dey et al., Section 3.3)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """The kernel density network."""
 
-# No `from __future__ import annotations`: see kdgraph/density/classifier.py.
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -53,6 +54,7 @@ class KernelDensityNetwork(KernelDensityClassifier):
     embedding: Literal["auto", "head", "last", "input"] = "auto"
 
     published: ClassVar[Published] = NETWORK
+    parent_is: ClassVar = "network"
 
     def _default_estimator(self) -> Any:
         if self.estimator is not None:

@@ -1,4 +1,4 @@
-"""Posteriors inside the training distribution: around the query itself, or of the nearest polytope."""
+"""Posteriors inside the training distribution: around the query itself (ours), or of the nearest polytope (Dey et al., Eq. 5 to 13)."""
 
 from __future__ import annotations
 

@@ -3,33 +3,38 @@
 from __future__ import annotations
 
 import math
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, OutlierMixin
+from sklearn.base import OutlierMixin
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_y, check_consistent_length, check_is_fitted, validate_data
 
-from kdgraph.parameters import check_parameters
-from kdgraph.parents import seeded_clone, take
-from kdgraph.parents.accepts import allows_missing, reads_columns
-from kdgraph.parents.rows import is_frame
+from kdgraph.parameters import OpenFraction, check_parameters
+from kdgraph.parents import PostHoc, Rows
 
 
-class PostHocDetector(OutlierMixin, MetaEstimatorMixin, BaseEstimator):
+@dataclass(eq=False, repr=False)
+class PostHocDetector(OutlierMixin, PostHoc):
     """A detector of rows out of distribution that is fitted after a parent.
 
     ``score_samples`` is higher for what is more normal; ``decision_function`` is it minus ``offset_``, 0 at the threshold; ``predict``
-    gives 1 in distribution and -1 out of it; ``ood_score`` is minus ``decision_function``: higher is farther out, above 0 is out.
+    gives 1 in distribution and -1 out of it, as scikit-learn's ``OutlierMixin`` has it; ``ood_score`` is minus ``decision_function``:
+    higher is farther out, above 0 is out.
 
-    ``estimator`` is cloned and fitted on the training rows; ``FrozenEstimator(fitted)`` is used as it is. The threshold is learnt on rows
-    that the parent has not seen: without ``X_calibration``, ``fit`` holds ``calibration_size`` of the rows out.
+    The threshold is learnt on held-out rows, which the parent has not seen; rows and parents are as :class:`~kdgraph.parents.PostHoc` has
+    them.
 
     A subclass implements ``_score(X)``, Float[n] of rows that are checked, higher for what is more normal. It may implement
-    ``_fit_score(X, y, X_held)``, where the score has something to learn, ``_fitted_parent``, where its parent is another one, and
-    ``_default_estimator``. The score of a row depends on no other row, unless the class is a :class:`~kdgraph.detection.SetDetector`.
+    ``_fit_after(train, held_out)``, where the score has something to learn (``y`` are labels as they came, or None), ``_fitted_parent``,
+    where its parent is another one, and ``_default_estimator``; ``parent_says`` names the method that the parent must have. The score of a
+    row depends on no other row, unless the class is a :class:`~kdgraph.detection.SetDetector`.
+
+    Parameters
+    ----------
+    target_fpr : the share of what is in distribution that the threshold may give up.
+    **others : those of :class:`~kdgraph.parents.PostHoc`.
 
     Attributes
     ----------
@@ -37,10 +42,8 @@ class PostHocDetector(OutlierMixin, MetaEstimatorMixin, BaseEstimator):
     offset_ : the threshold of ``score_samples``.
     """
 
-    estimator: Any
-    target_fpr: float
-    calibration_size: float
-    random_state: Any
+    _: KW_ONLY
+    target_fpr: OpenFraction = 0.05
 
     def fit(self, X, y=None, *, X_calibration=None, y_calibration=None):
         """Fit the parent on X (Float[n, d], images Float[n, c, h, w] or a data frame) and y, the score, and its threshold on held-out rows.
@@ -49,26 +52,23 @@ class PostHocDetector(OutlierMixin, MetaEstimatorMixin, BaseEstimator):
         ----------
         y : [n] labels of any type, or targets; None where nothing needs them, as with a frozen estimator.
         X_calibration : rows from the training distribution that the parent has not seen.
-        y_calibration : their labels, which no threshold depends on: taken so that detectors are fitted as calibrators are.
+        y_calibration : their labels, on which no threshold depends.
 
         Raises
         ------
+        TypeError : for an estimator that does not say what the score is made of.
         ValueError : for infinity; for NaN, unless the parent takes it; for labels that are needed and not there; for a score without a
             finite threshold.
         """
         check_parameters(self)
-        X, y = self._validated(X, y, reset=True)
-        rng = check_random_state(self.random_state)
-        if X_calibration is not None:
-            held = self._validated(X_calibration)[0]
-        elif y_calibration is not None:
-            raise ValueError("y_calibration needs X_calibration")
-        else:
-            kept, out = train_test_split(np.arange(len(X)), test_size=self.calibration_size, random_state=_a_seed(rng))
-            X, y, held = take(X, kept), None if y is None else y[kept], take(X, out)
-        self.estimator_ = self._fitted_parent(X, y, rng)
-        self._fit_score(X, y, held)
-        self.offset_ = conformal_offset(self._held_out_scores(held, rng), self.target_fpr)
+        parent, rng = self._parent(), check_random_state(self.random_state)
+        if y is None and self._needs_labels():
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None; or freeze a fitted estimator")
+        everything = Rows.of(*self._validated(X, y, reset=True))
+        train, held_out = self._divided(everything, X_calibration, y_calibration, rng)
+        self.estimator_ = self._fitted_parent(parent, train, None, rng)  # also one that wants rows of its own gets none of the threshold's
+        self._fit_after(train, held_out)
+        self.offset_ = conformal_offset(self._held_out_scores(held_out.X, rng), self.target_fpr)
         if not np.isfinite(self.offset_):
             raise ValueError(f"{type(self).__name__} has no threshold: the score of too many held-out rows is {self.offset_}")
         return self
@@ -100,59 +100,24 @@ class PostHocDetector(OutlierMixin, MetaEstimatorMixin, BaseEstimator):
     def _score(self, X: Any) -> np.ndarray:
         raise NotImplementedError
 
-    def _fit_score(self, X: Any, y: Any, X_held: Any) -> None:
-        """Learn what the score needs beside the parent, from training rows with their labels (or None), and held-out rows."""
+    def _fit_after(self, train: Rows, calibration: Rows) -> None:
+        """Learn what the score needs beside the parent."""
 
     def _held_out_scores(self, X: Any, rng: np.random.RandomState) -> np.ndarray:
         """Float[m]: of held-out rows, what the threshold is a quantile of."""
         return self._score(X)
 
-    def _default_estimator(self) -> Any:
-        if self.estimator is None:
-            raise ValueError(f"{type(self).__name__} needs an estimator, got None")
-        return self.estimator
-
-    def _fitted_parent(self, X: Any, y: Any, rng: np.random.RandomState) -> Any:
-        parent = self._default_estimator()
-        if isinstance(parent, FrozenEstimator):
-            check_is_fitted(parent)
-            return parent
-        return seeded_clone(parent, rng).fit(X, y)
-
     def _needs_labels(self) -> bool:
-        """Whether ``fit`` cannot do without y."""
         return not isinstance(self.estimator, FrozenEstimator)
 
-    def _checked(self, X: Any) -> Any:
-        check_is_fitted(self, "offset_")
-        return self._validated(X)[0]
-
-    def _validated(self, X: Any, y: Any = None, *, reset: bool = False) -> tuple[Any, Any]:
-        """X and y as scikit-learn checks them; a data frame that the parent can read stays one, and the parent checks it."""
-        parent = self._default_estimator()
-        if y is None and reset and self._needs_labels():
-            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None; or freeze a fitted estimator")
-        if is_frame(X) and reads_columns(parent):
-            validate_data(self, X, reset=reset, skip_check_array=True)
-        else:
-            finite = "allow-nan" if allows_missing(parent) else True
-            are_images = getattr(X, "ndim", 2) == 4
-            X = validate_data(self, X, reset=reset, dtype="numeric", allow_nd=are_images, ensure_all_finite=finite)
-        if y is not None:
-            y = _check_y(y, estimator=self)
-            check_consistent_length(X, y)
-        return X, y
-
-    def __sklearn_tags__(self):
-        """Missing values may come as far as the parent's own tags allow; some detectors need no labels."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = allows_missing(self.estimator)
-        tags.target_tags.required = self._needs_labels()
-        return tags
+    def _given(self, X: Any, y: Any) -> Rows:
+        return Rows.of(self._validated(X)[0]) if y is None else super()._given(X, y)
 
 
 def conformal_offset(score: np.ndarray, target_fpr: float) -> float:
-    """The score below which at most max(target_fpr, 1/(m + 1)) of what is in distribution falls in expectation.
+    """The score below which at most max(target_fpr, 1/(m + 1)) of what is in distribution falls in expectation: split conformal.
+
+    Lei, G'Sell, Rinaldo, Tibshirani and Wasserman (2018), "Distribution-free predictive inference for regression", for scores.
 
     ``score``: Float[m], of held-out rows that are exchangeable with it. The ⌊(m + 1)·target_fpr⌋-th smallest, or the smallest.
 
@@ -160,7 +125,3 @@ def conformal_offset(score: np.ndarray, target_fpr: float) -> float:
     4.0
     """
     return float(np.sort(score)[max(math.floor((len(score) + 1) * target_fpr), 1) - 1])
-
-
-def _a_seed(rng: np.random.RandomState) -> int:
-    return int(rng.randint(np.iinfo(np.int32).max))

@@ -1,20 +1,26 @@
-"""Detectors that judge a row by the rows it comes with: their contract, and how sets are drawn for them."""
+"""Detectors that judge a row by the rows it comes with, as TOOD (Algorithm 1) does: their contract, and how sets are drawn for them."""
 
 from __future__ import annotations
 
 import math
 import warnings
-from typing import Any, Literal
+from dataclasses import KW_ONLY, dataclass
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
 from kdgraph.detection.base import PostHocDetector
+from kdgraph.parameters import Count, Range
 from kdgraph.parents import take
 
 Level = Literal["instance", "set"]
 """instance: a score for each row, which depends on the set that it is in. set: one score for a set, the mean over its rows."""
 
+SetSize = Annotated[int, Range(2)]
+"""Rows that can be compared."""
 
+
+@dataclass(eq=False, repr=False)
 class SetDetector(PostHocDetector):
     """A detector whose score belongs to rows in a set, all of them from one distribution: it asks whether the set is out of distribution.
 
@@ -29,14 +35,21 @@ class SetDetector(PostHocDetector):
     A subclass implements ``_represent(X)``, what the score needs to know of each row, an array or data frame with a row for each, and
     ``_score_together(represented)``, Float[m] of rows in one set, higher for what is more normal.
 
+    Parameters
+    ----------
+    level : "instance" or "set", see :data:`Level`.
+    set_size, repeats : rows of a set, and how many sets the evaluation draws.
+    **others : those of :class:`PostHocDetector`.
+
     Attributes
     ----------
     set_size_ : rows of a set: ``set_size``, or all held-out rows where there are fewer.
     """
 
-    level: Level
-    set_size: int
-    repeats: int
+    _: KW_ONLY
+    level: Level = "instance"
+    set_size: SetSize = 100
+    repeats: Count = 10
 
     def ood_score_of_sets(self, X, rng: np.random.Generator) -> np.ndarray:
         """Float[units]: how far out of distribution sets are that are drawn from X, each without replacement; above 0 is out.

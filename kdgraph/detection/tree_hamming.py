@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.frozen import FrozenEstimator
+from sklearn.utils import check_random_state
 
-from kdgraph.detection.sets import Level, SetDetector
+from kdgraph.detection.sets import SetDetector
 from kdgraph.geometry import partition_of
-from kdgraph.parameters import Count, OpenFraction, Range
-from kdgraph.parents import seeded_clone
-
-SetSize = Annotated[int, Range(2)]
-"""Rows that can be compared."""
+from kdgraph.parents import Rows, seeded_clone
 
 
 def aphd(leaves: np.ndarray) -> np.ndarray:
@@ -53,6 +51,7 @@ def aphd(leaves: np.ndarray) -> np.ndarray:
     return 1.0 - shared / (n_trees * (m - 1))
 
 
+@dataclass(eq=False, repr=False)
 class TreeHamming(SetDetector):
     """Whether a set of rows is out of distribution, by the average pairwise Hamming distance (APHD) of their tree embeddings.
 
@@ -107,28 +106,12 @@ class TreeHamming(SetDetector):
     array([-1])
     """
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        labels: Literal["given", "shuffled"] = "shuffled",
-        level: Level = "instance",
-        set_size: SetSize = 100,
-        repeats: Count = 10,
-        target_fpr: OpenFraction = 0.05,
-        calibration_size: OpenFraction = 0.3,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ):
-        self.estimator = estimator
-        self.labels: Literal["given", "shuffled"] = labels
-        self.level: Level = level
-        self.set_size = set_size
-        self.repeats = repeats
-        self.target_fpr = target_fpr
-        self.calibration_size = calibration_size
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    estimator: Any = None
+    _: KW_ONLY
+    labels: Literal["given", "shuffled"] = "shuffled"
+    n_jobs: int | None = None
+
+    parent_is: ClassVar = "forest"
 
     def _default_estimator(self) -> Any:
         return ExtraTreesClassifier(100, n_jobs=self.n_jobs) if self.estimator is None else self.estimator
@@ -136,18 +119,18 @@ class TreeHamming(SetDetector):
     def _needs_labels(self) -> bool:
         return self.labels == "given" and super()._needs_labels()
 
-    def _fitted_parent(self, X: Any, y: Any, rng: np.random.RandomState) -> Any:
-        parent = self._default_estimator()
+    def _fitted_parent(self, parent: Any, train: Rows, calibration: Rows | None, random_state: Any) -> Any:
         if isinstance(parent, FrozenEstimator):
-            _leaves(parent, X[:1], None)  # before a clone of what has none is trained
+            _leaves(parent, train.X[:1], None)  # before a clone of what has none is trained
         if self.labels == "given":
-            return super()._fitted_parent(X, y, rng)
+            return super()._fitted_parent(parent, train, calibration, random_state)
         while isinstance(parent, FrozenEstimator):  # which a clone would leave as it is
             parent = parent.estimator
-        labels = rng.randint(2, size=len(X)) if y is None or len(np.unique(y)) < 2 else rng.permutation(y)
+        rng = check_random_state(random_state)
+        y = rng.randint(2, size=len(train)) if train.y is None or len(np.unique(train.y)) < 2 else rng.permutation(train.y)
         copy = seeded_clone(parent, rng)
         threads = [name for name in copy.get_params() if name.split("__")[-1] == "n_jobs"]  # a frozen parent predicts on one core
-        return copy.set_params(**dict.fromkeys(threads, self.n_jobs)).fit(X, labels)
+        return copy.set_params(**dict.fromkeys(threads, self.n_jobs)).fit(train.X, y)
 
     def _represent(self, X: Any) -> np.ndarray:
         return _leaves(self.estimator_, X, self.n_jobs)

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 
-from kdgraph.errors import ParameterError
+from kdgraph.distributions.rows import blocks
 
-VALUES_AT_A_TIME = 1 << 20
-"""Of an array with a row for each of the n rows: 8 MB. No number depends on it."""
 _NODES = 64
 """Of the quadrature of :meth:`Distribution.crps`, on each side of the observation: of a normal distribution it is right to 2e-8."""
 _SMALLEST = 2.0**-54
@@ -22,7 +18,7 @@ _INSIDE = 1e-300, 1 - 2.0**-53
 
 
 class Distribution(ABC):
-    """Predictive distributions of a continuous outcome, one for each of n rows.
+    """Predictive distributions of a continuous outcome, one for each of n rows; the vocabulary is that of ``scipy.stats``.
 
     A subclass says ``len``, ``d[index]`` (a slice, Int[m], Bool[n] or one position: the same distributions of fewer rows), :meth:`cdf`,
     :meth:`ppf`, :meth:`mean` and :meth:`var`; where there is a density, ``pdf`` takes what :meth:`cdf` takes. What a row's distribution is
@@ -52,6 +48,17 @@ class Distribution(ABC):
         ------
         ParameterError : for a level outside [0, 1], or NaN.
         """
+
+    def levels(self, y: np.ndarray | float) -> np.ndarray:
+        """A number that orders values as ``cdf`` does, of y as in :meth:`cdf`: ``cdf(y)``, unless that is 0 or 1 to the last bit.
+
+        There a family that can still tell values apart gives a number below 0 or above 1, in a coordinate of its own.
+        """
+        return self.cdf(y)
+
+    def at_levels(self, levels: np.ndarray) -> np.ndarray:
+        """The values that have these :meth:`levels`: Float[n, m] of Float[m], the same for every row, or of Float[n, m]."""
+        return self.ppf(levels)
 
     @abstractmethod
     def mean(self) -> np.ndarray:
@@ -92,40 +99,6 @@ class Distribution(ABC):
             right = (weight * high * (some.ppf(np.clip(1 - high, *_INSIDE)) - at)).sum(axis=1) * (1 - below[:, 0])
             score[rows] = 2 * (left + right)
         return score
-
-
-def blocks(n: int, width: int) -> Iterator[slice]:
-    """Consecutive rows, so few that an array with ``width`` values for each has at most :data:`VALUES_AT_A_TIME` of them."""
-    step = max(VALUES_AT_A_TIME // max(width, 1), 1)
-    yield from (slice(first, min(first + step, n)) for first in range(0, n, step))
-
-
-def by_row(function: Callable[..., np.ndarray], n: int, values: np.ndarray | float, *parameters: np.ndarray) -> np.ndarray:
-    """``function(values, *parameters)`` with parameters Float[n] against values Float[n], Float[n, m] or a number.
-
-    Raises
-    ------
-    ValueError
-        If there is not one row of values for each of the n rows.
-    """
-    values = np.asarray(values, dtype=np.float64)
-    if values.ndim > 2 or (values.ndim and len(values) != n):
-        raise ValueError(f"there are distributions of {n} rows: values must have shape ({n},) or ({n}, m), got {values.shape}")
-    return function(values, *(parameter[:, None] if values.ndim == 2 else parameter for parameter in parameters))
-
-
-def checked_levels(q: np.ndarray | float) -> np.ndarray:
-    """Levels as an array of the same shape, or a ParameterError; see :meth:`Distribution.ppf`."""
-    q = np.asarray(q, dtype=np.float64)
-    outside = ~((q >= 0) & (q <= 1))
-    if outside.any():
-        raise ParameterError(f"q must be in [0, 1], got {q[outside].ravel()[0] if q.ndim else float(q):g}")
-    return q
-
-
-def rows_at(index: Any) -> Any:
-    """An index that keeps the axis of rows: one position becomes a list of one."""
-    return [index] if isinstance(index, Integral) else index
 
 
 def _nodes() -> tuple[np.ndarray, np.ndarray]:

@@ -8,12 +8,13 @@ from typing import Any, Self
 
 import numpy as np
 
-from kdgraph.distributions.distribution import Distribution, by_row, checked_levels, rows_at
+from kdgraph.distributions.distribution import Distribution
+from kdgraph.distributions.rows import by_row, checked_levels, rows_at
 
 
 @dataclass(frozen=True, eq=False)
 class LocationScale(Distribution):
-    """loc + scale·Z with one distribution of Z for all rows.
+    """loc + scale·Z with one distribution of Z for all rows, as the families of SciPy have ``loc`` and ``scale``.
 
     A subclass is a family: it says the distribution function, quantiles and density of Z, elementwise, and its mean and variance.
 
@@ -80,6 +81,21 @@ class LocationScale(Distribution):
     def ppf(self, q: np.ndarray | float) -> np.ndarray:  # noqa: D102
         return self.at(self.standard_ppf(checked_levels(q)))
 
+    def levels(self, y: np.ndarray | float) -> np.ndarray:
+        """``cdf(y)``; where that is 0 or 1 to the last bit, the standardised value (y - loc) / scale, below 0 or above 1; see the base."""
+        z = self.standardized(y)
+        p = self.standard_cdf(z)
+        return np.where(((p == 0) & (z < 0)) | ((p == 1) & (z > 1)), z, p)
+
+    @classmethod
+    def standard_at(cls, levels: np.ndarray) -> np.ndarray:
+        """Values of Z, elementwise, at :meth:`levels` of any row."""
+        beyond = (levels < 0) | (levels > 1)
+        return np.where(beyond, levels, cls.standard_ppf(np.where(beyond, 0.5, levels)))
+
+    def at_levels(self, levels: np.ndarray) -> np.ndarray:  # noqa: D102 - as in the base
+        return self.at(self.standard_at(levels))
+
     def mean(self) -> np.ndarray:  # noqa: D102
         return self.loc + self.scale * self.standard_mean
 
@@ -88,7 +104,7 @@ class LocationScale(Distribution):
 
 
 class Normal(LocationScale):
-    """N(loc, scale²) for each row.
+    """N(loc, scale²) for each row, by the special functions of SciPy.
 
     Examples
     --------

@@ -13,7 +13,11 @@ _SAME = 1e-12
 
 
 class PitMap(ABC):
-    """A distribution function R of PIT values in (0, 1), one for all rows or one for each; :class:`Recalibrated` puts it behind F."""
+    """A distribution function R of PIT values, one for all rows or one for each; :class:`Recalibrated` puts it behind F.
+
+    Torres et al. (2024), Algorithm 1, have one for each row. PIT values are in (0, 1), or beyond, where F is 0 or 1 to the last bit: see
+    :meth:`Distribution.levels`.
+    """
 
     @abstractmethod
     def __getitem__(self, index: Any) -> Self:
@@ -21,7 +25,7 @@ class PitMap(ABC):
 
     @abstractmethod
     def cdf(self, p: np.ndarray) -> np.ndarray:
-        """R(p) of p in [0, 1]: Float[n], or Float[n, m] with m values for each row."""
+        """R(p) of PIT values p: Float[n], or Float[n, m] with m values for each row."""
 
     @abstractmethod
     def ppf(self, q: np.ndarray) -> np.ndarray:
@@ -63,17 +67,18 @@ class WeightedEcdf(PitMap):
 
     @classmethod
     def of(cls, pits: np.ndarray, weights: np.ndarray | None = None) -> Self:
-        """From PIT values Float[m] in (0, 1) in any order, and weights Float[m], not negative; None: all the same.
+        """From PIT values Float[m] in any order, in (0, 1) or beyond, and weights Float[m], not negative; None: all the same.
 
         Raises
         ------
         ValueError
-            For a value outside (0, 1), whose quantile may be infinite; for no value, for weights that are negative or all 0.
+            For 0 or 1, whose quantile may be infinite; for no value, for weights that are negative or all 0.
         """
         pits = np.asarray(pits, dtype=np.float64)
-        outside = ~((pits > 0) & (pits < 1))
-        if pits.ndim != 1 or not pits.size or outside.any():
-            raise ValueError(f"PIT values must be at least one number in (0, 1), got {pits[outside][0] if outside.any() else pits.shape}")
+        wrong = ~np.isfinite(pits) | (pits == 0) | (pits == 1)
+        if pits.ndim != 1 or not pits.size or wrong.any():
+            got = pits[wrong][0] if wrong.any() else pits.shape
+            raise ValueError(f"PIT values must be at least one number, none of them 0 or 1, got {got}")
         if weights is None:  # exact, as a sum of equal weights is not
             return cls(np.sort(pits), np.arange(1, len(pits) + 1) / len(pits))
         weights = np.asarray(weights, dtype=np.float64)

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from kdgraph.distributions.distribution import Distribution, by_row, checked_levels, rows_at
+from kdgraph.distributions.distribution import Distribution
+from kdgraph.distributions.rows import by_row, checked_levels, rows_at
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,14 +73,29 @@ class ScipyFamily(Distribution):
         return self._of_values("pdf", y)
 
     def ppf(self, q: np.ndarray | float) -> np.ndarray:  # noqa: D102
-        q = checked_levels(q)
-        return self._family().ppf(q, **{name: value[:, None] if q.ndim else value for name, value in self.parameters.items()})
+        return self._at("ppf", checked_levels(q))
+
+    def levels(self, y: np.ndarray | float) -> np.ndarray:
+        """``cdf(y)``; where that is 1 to the last bit, 1 - log P(Y > y), while SciPy's ``sf`` is above 0; see the base."""
+        levels = self.cdf(y)
+        if (levels == 1).any():
+            above = np.where(levels == 1, self._of_values("sf", y), 0.0)
+            levels = np.where(above > 0, 1 - np.log(np.where(above > 0, above, 1.0)), levels)
+        return levels
+
+    def at_levels(self, levels: np.ndarray) -> np.ndarray:  # noqa: D102 - as in the base
+        beyond = levels > 1
+        at = self.ppf(np.where(beyond, 0.5, levels))
+        return np.where(beyond, self._at("isf", np.exp(1 - np.where(beyond, levels, 1.0))), at) if beyond.any() else at
 
     def mean(self) -> np.ndarray:  # noqa: D102
         return self._family().mean(**self.parameters)
 
     def var(self) -> np.ndarray:  # noqa: D102
         return self._family().var(**self.parameters)
+
+    def _at(self, method: str, q: np.ndarray) -> np.ndarray:
+        return getattr(self._family(), method)(q, **{name: value[:, None] if q.ndim else value for name, value in self.parameters.items()})
 
     def _of_values(self, method: str, y: np.ndarray | float) -> np.ndarray:
         names = list(self.parameters)

@@ -1,4 +1,4 @@
-"""The CRPS of weighted samples, exactly."""
+"""The CRPS of weighted samples, exactly (Jordan, Krueger and Lerch 2019, the quantile decomposition of "scoringRules")."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 from kdgraph.geometry.code_index import CodeIndex, code_similarity
 from kdgraph.geometry.forest import ForestPartition
-from kdgraph.geometry.kinds import PipelinePartition, partition_of
+from kdgraph.geometry.kinds import PipelinePartition, kind_of, partition_of
 from kdgraph.geometry.leaf_index import LeafIndex
 from kdgraph.geometry.partition import Partition
 from kdgraph.geometry.place import Place
@@ -17,6 +17,7 @@ __all__ = [
     "Place",
     "Polytopes",
     "code_similarity",
+    "kind_of",
     "partition_of",
     "polytopes_of",
     "take_rows",

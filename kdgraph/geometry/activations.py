@@ -233,7 +233,10 @@ def _array(call: Call) -> np.ndarray:
 
 
 def packed(layers: Sequence[np.ndarray]) -> np.ndarray:
-    """UInt64[n, W]: bits by layer (Bool[n, units] each), low bits first, every layer from a new word on."""
+    """UInt64[n, W]: bits by layer (Bool[n, units] each), low bits first, every layer from a new word on.
+
+    They are the activations of Dey et al., Section 4.4: 1 where a unit is on.
+    """
     words = []
     for bits in layers:
         octets = np.packbits(bits, axis=1, bitorder="little")

@@ -1,4 +1,4 @@
-"""The compiled loops over leaf codes: how many trees put a query and a polytope into the same leaf.
+"""The loops over leaf codes, compiled by numba: how many trees put a query and a polytope into the same leaf (Dey et al., Eq. 14). Ours.
 
 Both counters give the same integers. Their costs differ: the first one follows co-occurrence in leaves (the sum of the leaf sizes that a
 query meets), the second one is fixed at polytopes × trees but runs at SIMD speed; :mod:`kdgraph.geometry.leaf_index` takes the cheaper.

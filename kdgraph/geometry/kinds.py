@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from functools import singledispatch
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from scipy.sparse import issparse
@@ -71,6 +71,24 @@ def _(parent: Pipeline, *, n_jobs: int | None = None, **reading: Any) -> Partiti
     return PipelinePartition(parent, n_jobs, **reading)
 
 
+def kind_of(parent: Any) -> Literal["forest", "network"] | None:
+    """What cuts the space of ``parent``, fitted or not, as far as its class tells; also at the end of a pipeline, frozen or calibrated.
+
+    Ours. It is asked before anything is fitted, so a network may not be there yet: who makes a module is one.
+
+    >>> from sklearn.ensemble import ExtraTreesClassifier
+    >>> kind_of(ExtraTreesClassifier()), kind_of(None)
+    ('forest', None)
+    """
+    if isinstance(parent, Pipeline):
+        return kind_of(parent.steps[-1][1])
+    if isinstance(parent, FrozenEstimator | CalibratedClassifierCV):
+        return kind_of(parent.estimator)
+    if isinstance(parent, BaseForest | BaseDecisionTree):
+        return "forest"
+    return "network" if _is_network(parent) or hasattr(parent, "_make_module") else None
+
+
 def _is_network(parent: Any) -> bool:
     """Whether ``parent`` is or keeps a torch module; who has one has imported torch."""
     torch = sys.modules.get("torch")
@@ -78,7 +96,7 @@ def _is_network(parent: Any) -> bool:
 
 
 class PipelinePartition:
-    """The partition of a pipeline's last step, behind the transformations before it; Gaussians live in the transformed space."""
+    """The partition of the last step of scikit-learn's pipelines, behind the transformations before it; Gaussians live in that space."""
 
     def __init__(self, pipeline: Pipeline, n_jobs: int | None = None, **reading: Any):
         self._before = pipeline[:-1]

@@ -19,7 +19,7 @@ _TILE = 1024
 
 
 class LeafIndex:
-    """Polytopes of a forest, found by the leaves they lie in; no array of size polytopes × polytopes is ever made.
+    """Polytopes of a forest, found by the leaves they lie in; no array of size polytopes × polytopes is ever made. Ours.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What a partition is to everyone else, whatever kind of parent it was read off."""
+"""What a partition (Dey et al., Section 3.2) is to everyone else, whatever kind of parent it was read off."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows on a partition."""
+"""Rows on a partition (Dey et al., Section 3.2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Polytopes: the distinct codes among some rows."""
+"""Polytopes: the distinct codes among some rows (Dey et al., Sections 4.3 and 4.4: K(r, s) = 1 where r = s, Eq. 14 and 16)."""
 
 from __future__ import annotations
 

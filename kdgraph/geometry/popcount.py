@@ -1,4 +1,4 @@
-"""The compiled loops over activation codes: in how many units of each layer a query and a polytope differ, and what that lends.
+"""The loops over activation codes, compiled by numba: in how many units of each layer a query and a polytope differ, and what that lends.
 
 A tile of polytopes lies word by word, so that the loops run over polytopes at SIMD speed. ``llvm.ctpop`` becomes one instruction for eight
 words where the processor has AVX-512's VPOPCNTDQ: 0.06 ns a word. Without it LLVM counts by shifts and table look-ups, with the same

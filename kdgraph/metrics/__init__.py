@@ -12,15 +12,16 @@ from kdgraph.metrics.calibration import ReliabilityBins, ece, ece_by_edges, mce,
 from kdgraph.metrics.confidence import mmc, mmc_wrong, oce, oce_of_mean
 from kdgraph.metrics.improvement import Improvement, absolute_improvement, relative_improvement
 from kdgraph.metrics.inputs import INPUTS
-from kdgraph.metrics.local_calibration import LocalErrors, local_errors
-from kdgraph.metrics.local_error import lce, lce_n_eff, mlce
-from kdgraph.metrics.local_kernel import LocalMeans, local_means, rms_of
-from kdgraph.metrics.local_tables import lce_by_bandwidth, lce_map
+from kdgraph.metrics.local.errors import LocalErrors, local_errors
+from kdgraph.metrics.local.kernel import LocalMeans, local_means, rms_of
+from kdgraph.metrics.local.numbers import lce, lce_n_eff, mlce
+from kdgraph.metrics.local.tables import lce_by_bandwidth, lce_map
 from kdgraph.metrics.ood import aupr_in, aupr_out, auroc, fpr90, fpr95
 from kdgraph.metrics.posterior import hellinger
 from kdgraph.metrics.registry import METRICS, Metric, mean_over_rows, metric, table
 from kdgraph.metrics.regression import coverage, coverage_curve, crps, interval_score, mse_mean, pit_histogram, pit_ks, rmse
-from kdgraph.metrics.scoring import Score, check_metric, needs, options_of, score, tabulate
+from kdgraph.metrics.scoring import Score, about, asked, check_metric, needs, options_of, score, tabulate
+from kdgraph.metrics.shared import sharing
 from kdgraph.metrics.top_label import TopLabel
 from kdgraph.metrics.top_label_accuracy import brier_top, nll_top
 
@@ -34,7 +35,9 @@ __all__ = [
     "ReliabilityBins",
     "Score",
     "TopLabel",
+    "about",
     "absolute_improvement",
+    "asked",
     "aupr_in",
     "aupr_out",
     "auroc",
@@ -77,6 +80,7 @@ __all__ = [
     "rms_of",
     "rmse",
     "score",
+    "sharing",
     "table",
     "tabulate",
 ]

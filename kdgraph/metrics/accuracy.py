@@ -11,7 +11,7 @@ from kdgraph.metrics.top_label import Top
 
 @mean_over_rows("error", better="lower")
 def error(y: np.ndarray, top: Top) -> np.ndarray:
-    """Share of rows whose most probable class is not the label (zero-one loss), in [0, 1].
+    """Share of rows whose most probable class is not the label (zero-one loss), in [0, 1]; scikit-learn's ``zero_one_loss``.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ def error(y: np.ndarray, top: Top) -> np.ndarray:
     return (top.predicted != y).astype(np.float64)
 
 
-@mean_over_rows("NLL", better="lower")
+@mean_over_rows("NLL", better="lower", unit="nats")
 def nll(y: np.ndarray, proba: np.ndarray, *, clip: float = 1e-6) -> np.ndarray:
     """Negative log likelihood of the labels in nats: mean of ``-log max(proba[i, y_i], clip)``, in [0, -log clip].
 
@@ -37,6 +37,10 @@ def nll(y: np.ndarray, proba: np.ndarray, *, clip: float = 1e-6) -> np.ndarray:
     clip : in (0, 1). The label's probability is raised to at least this and not renormalised; nothing is clipped from above.
         A single row that gives its label probability 0 costs -log clip (13.8 nats at 1e-6), so the number means nothing
         without ``clip`` beside it.
+
+    Notes
+    -----
+    Where no probability is below ``clip`` it is scikit-learn's ``log_loss``, which clips at the smallest step of its type.
 
     Examples
     --------

@@ -18,7 +18,7 @@ Norm = Literal["l1", "l2", "max"]
 
 @dataclass(frozen=True)
 class ReliabilityBins:
-    """Confidence against accuracy by bin; the bins tile [0, 1] from left to right.
+    """Confidence against accuracy by bin, Guo et al. (2017), Section 2; the bins tile [0, 1] from left to right.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class ReliabilityBins:
 
 
 def reliability_bins(confidence: np.ndarray, correct: np.ndarray, *, bins: Count = 15, strategy: Strategy = "uniform") -> ReliabilityBins:
-    """Sort rows into bins of confidence.
+    """Sort rows into bins of confidence: those of Guo et al. (2017), Section 2, or of equal numbers of rows, as Nguyen and O'Connor (2015).
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ def ece_by_edges(y: np.ndarray, top: Top, *, edges: Count = 15) -> float:
 
     References
     ----------
-    Dey et al., "Deep discriminative to kernel density graph", section 5 (R = 15) and Figures 2 and 5 to 8.
+    Dey et al., "Deep discriminative to kernel density graph", Section 5 (R = 15), Figure 2 and Figures 5 to 8.
 
     Examples
     --------
@@ -169,12 +169,12 @@ def _top_label_bins(y: np.ndarray, top: Top, bins: int, strategy: Strategy) -> R
 
 
 def bin_of(confidence: np.ndarray, edges: np.ndarray) -> np.ndarray:
-    """Int[n]: the bin of each confidence, ``lower < confidence <= upper`` of ``edges``: Float[b + 1], the first bin holding 0 too."""
+    """Int[n]: each one's bin, ``lower < confidence <= upper`` of ``edges``, Float[b + 1]; 0 is in the first (Guo et al., 2017)."""
     return np.clip(np.searchsorted(edges, confidence, side="left") - 1, 0, len(edges) - 2)
 
 
 def bin_edges(confidence: np.ndarray, bins: int, strategy: Strategy) -> np.ndarray:
-    """Float[b + 1] from 0 to 1: the edges of :func:`reliability_bins`."""
+    """Float[b + 1] from 0 to 1: the edges of :func:`reliability_bins`; what happens to ties is ours."""
     if isinstance(bins, bool) or not isinstance(bins, (int, np.integer)) or bins < 1:
         raise ParameterError(f"bins must be an integer from 1, got {bins!r}")
     steps = np.arange(bins + 1)

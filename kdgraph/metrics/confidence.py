@@ -8,7 +8,7 @@ from kdgraph.metrics.registry import mean_over_rows, metric
 from kdgraph.metrics.top_label import Top
 
 
-@mean_over_rows("mean max confidence", better="neither")
+@mean_over_rows("mean max confidence", better=None)
 def mmc(top: Top) -> np.ndarray:
     """Mean over rows of the confidence, the largest probability, in [1/K, 1]. Far from the data it should be the largest class prior.
 

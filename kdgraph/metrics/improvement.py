@@ -11,7 +11,7 @@ from kdgraph.errors import ParameterError
 
 @dataclass(frozen=True)
 class Improvement:
-    """Improvements over the parent, and what has none.
+    """Improvements over the parent by Dey et al., Eq. 19, and what has none.
 
     Attributes
     ----------

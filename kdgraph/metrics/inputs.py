@@ -95,10 +95,6 @@ def _numbers(name: str, *, finite: bool = True) -> Callable[[Any], np.ndarray]:
     return read
 
 
-def _truth(value: Any) -> Any:
-    return value if hasattr(value, "cdf") else probabilities("truth", value)
-
-
 def _rows(value: Any) -> np.ndarray:
     array = np.asarray(value)
     if array.ndim < 2:
@@ -116,7 +112,8 @@ INPUTS: dict[str, Input] = {
         lambda value: probabilities("prior", np.atleast_2d(value))[0],
         by_row=False,
     ),
-    "truth": Input("the true posterior", "use metrics=default, or a simulation", _truth),
+    "truth": Input("the true posterior", "use metrics=default, or a simulation", lambda value: probabilities("truth", value)),
+    "true_distribution": Input("the true distributions", "use metrics=regression, or a simulation", lambda value: value),
     "X": Input("the rows' features", "pass them as X", _rows),
     "groups": Input("groups of rows", "name the column that has them (dataset.groups)", np.asarray),
     "ood_score": Input("out-of-distribution scores", "use one that does", _numbers("ood_score", finite=False)),
@@ -142,7 +139,7 @@ def _fit_together(found: dict[str, Any], said: str) -> None:
             found["y"] = _labels(found["y"], k)
     if "prior" in found and k is not None:
         _same_shape("prior", found["prior"].shape, (k,), base)
-    for name in ("truth", "X", "groups"):
+    for name in ("truth", "true_distribution", "X", "groups"):
         if name in found:
             shape = getattr(found[name], "shape", (len(found[name]),))
             _same_shape(name, shape, (n, k) if name == "truth" and k is not None else (n, *shape[1:]), base)

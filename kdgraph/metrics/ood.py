@@ -29,6 +29,11 @@ def auroc(ood_score: np.ndarray, id_score: np.ndarray) -> float:
     ----------
     ood_score, id_score : Float[m], Float[n]; higher is farther out of distribution.
 
+    References
+    ----------
+    Hanley and McNeil, "The meaning and use of the area under a receiver operating characteristic (ROC) curve", Radiology 143, 1982: it is
+    the Mann-Whitney statistic. It agrees with scikit-learn's ``roc_auc_score``.
+
     Examples
     --------
     >>> auroc([3.0, 2.0], [1.0, 2.0])
@@ -64,7 +69,7 @@ def aupr_in(ood_score: np.ndarray, id_score: np.ndarray) -> float:
 
     Parameters
     ----------
-    ood_score, id_score : as for :func:`aupr_out`, whose definition it shares. The base rate is n/(m + n).
+    ood_score, id_score : as for :func:`aupr_out`, whose definition (scikit-learn's) it shares. The base rate is n/(m + n).
 
     Examples
     --------
@@ -103,7 +108,7 @@ def fpr90(ood_score: np.ndarray, id_score: np.ndarray, *, positive: PositiveClas
 
     Parameters
     ----------
-    ood_score, id_score, positive : as for :func:`fpr95`.
+    ood_score, id_score, positive : as for :func:`fpr95`, of Hendrycks and Gimpel (2017).
 
     Examples
     --------

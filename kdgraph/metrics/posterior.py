@@ -20,7 +20,7 @@ def hellinger(proba: np.ndarray, truth: np.ndarray) -> np.ndarray:
 
     References
     ----------
-    Dey et al., "Deep discriminative to kernel density graph", section 5.1.1.
+    Dey et al., "Deep discriminative to kernel density graph", Section 5.1.1 and Figure 1.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What makes a function a metric: its name in the registry, its label, which direction is better, its values by row, or its table."""
+"""What makes a function a metric: its name in the registry, what people must know of its numbers, its values by row, or its table."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import numpy as np
 from kdgraph.metrics.inputs import checked
 
 P = ParamSpec("P")
-Better = Literal["lower", "higher", "neither"]
+Better = Literal["lower", "higher"] | None
+"""Which direction is better; None where the number only describes."""
 
 
 class Metric(Protocol[P]):
@@ -21,7 +22,8 @@ class Metric(Protocol[P]):
     Attributes
     ----------
     label : what people read ("NLL"); the function's name is what they type (``nll``).
-    better : which direction is better; "neither" where the number only describes.
+    better : which direction is better; None where the number only describes.
+    unit : what the number is in ("nats", "units of y"); None of a share, a probability, or anything else without one.
     by_row : the same arguments → Float[m], whose mean is the metric; None where the metric is not a mean over rows.
     is_table : whether it gives columns of equal lengths by name (a curve, a histogram, a map), and no number.
     """
@@ -29,6 +31,7 @@ class Metric(Protocol[P]):
     __name__: str
     label: str
     better: Better
+    unit: str | None
     by_row: Callable[P, np.ndarray] | None
     is_table: bool
 
@@ -41,11 +44,11 @@ METRICS: dict[str, Metric[...]] = {}
 """Every metric by name: filled by the decorators below, so a new metric is one decorated function."""
 
 
-def metric(label: str, *, better: Better) -> Callable[[Callable[P, float]], Metric[P]]:
+def metric(label: str, *, better: Better, unit: str | None = None) -> Callable[[Callable[P, float]], Metric[P]]:
     """Register a function that returns one number; its arrays are checked before it sees them."""
 
     def decorate(function: Callable[P, float]) -> Metric[P]:
-        return _register(_with_checked_inputs(function), None, label, better)
+        return _register(_with_checked_inputs(function), label, better, unit)
 
     return decorate
 
@@ -54,12 +57,12 @@ def table(label: str) -> Callable[[Callable[P, Mapping[str, np.ndarray]]], Metri
     """Register a function that returns columns of equal lengths by name, each [m]; its arrays are checked before it sees them."""
 
     def decorate(function: Callable[P, Mapping[str, np.ndarray]]) -> Metric[P]:
-        return _register(_with_checked_inputs(function), None, label, "neither", is_table=True)
+        return _register(_with_checked_inputs(function), label, is_table=True)
 
     return decorate
 
 
-def mean_over_rows(label: str, *, better: Better) -> Callable[[Callable[P, np.ndarray]], Metric[P]]:
+def mean_over_rows(label: str, *, better: Better, unit: str | None = None) -> Callable[[Callable[P, np.ndarray]], Metric[P]]:
     """Register the mean of a function that returns Float[n], one number a row; the function itself stays reachable as ``by_row``.
 
     The mean over no row at all is NaN.
@@ -75,7 +78,7 @@ def mean_over_rows(label: str, *, better: Better) -> Callable[[Callable[P, np.nd
 
         mean.__annotations__ = function.__annotations__ | {"return": "float"}
         cast(Any, mean).__signature__ = inspect.signature(function).replace(return_annotation="float")
-        return _register(mean, by_row, label, better)
+        return _register(mean, label, better, unit, by_row=by_row)
 
     return decorate
 
@@ -91,9 +94,15 @@ def _with_checked_inputs(function: Callable[P, Any]) -> Callable[P, Any]:
 
 
 def _register(
-    function: Callable[P, Any], by_row: Callable[P, np.ndarray] | None, label: str, better: Better, *, is_table: bool = False
+    function: Callable[P, Any],
+    label: str,
+    better: Better = None,
+    unit: str | None = None,
+    *,
+    by_row: Callable[P, np.ndarray] | None = None,
+    is_table: bool = False,
 ) -> Metric[P]:
     result = cast(Metric[P], function)
-    result.label, result.better, result.by_row, result.is_table = label, better, by_row, is_table
+    result.label, result.better, result.unit, result.by_row, result.is_table = label, better, unit, by_row, is_table
     METRICS[result.__name__] = result
     return result

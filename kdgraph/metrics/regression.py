@@ -16,9 +16,9 @@ from kdgraph.parameters import Count, OpenFraction, check_value
 LEVELS = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.99)
 
 
-@metric("RMSE", better="lower")
+@metric("RMSE", better="lower", unit="units of y")
 def rmse(y: np.ndarray, distribution: Any) -> float:
-    """Root of the mean of (mean of the distribution - y)², in the units of y; the point prediction is the mean.
+    """Root of the mean of (mean of the distribution - y)², in the units of y; scikit-learn's ``root_mean_squared_error`` of the mean.
 
     Parameters
     ----------
@@ -28,19 +28,24 @@ def rmse(y: np.ndarray, distribution: Any) -> float:
     return float(np.sqrt(np.mean((distribution.mean() - y) ** 2)))
 
 
-@mean_over_rows("MSE to the true mean", better="lower")
-def mse_mean(distribution: Any, truth: Any) -> np.ndarray:
+@mean_over_rows("MSE to the true mean", better="lower", unit="squared units of y")
+def mse_mean(distribution: Any, true_distribution: Any) -> np.ndarray:
     """Mean of (mean of the distribution - true mean)², in squared units of y: without the noise of y, which no prediction can reach.
 
     Parameters
     ----------
     distribution : of n rows, whose mean is Float[n].
-    truth : the true distributions of the same rows; simulations know them.
+    true_distribution : of the same rows; simulations know them.
+
+    Notes
+    -----
+    The MSE of Torres et al., "Model-free local recalibration of neural networks", 2024, Table 1, whose means
+    are of resampled draws.
     """
-    return (distribution.mean() - truth.mean()) ** 2
+    return (distribution.mean() - true_distribution.mean()) ** 2
 
 
-@mean_over_rows("coverage", better="neither")
+@mean_over_rows("coverage", better=None)
 def coverage(y: np.ndarray, distribution: Any, *, level: OpenFraction = 0.95) -> np.ndarray:
     """Share of rows whose outcome lies in the central interval of this level, its ends included; ``level`` itself is ideal.
 
@@ -49,12 +54,16 @@ def coverage(y: np.ndarray, distribution: Any, *, level: OpenFraction = 0.95) ->
     y : Float[n], outcomes.
     distribution : of n rows.
     level : in (0, 1); the interval goes from the quantile at (1 - level)/2 to that at (1 + level)/2.
+
+    References
+    ----------
+    Gneiting, Balabdaoui, Raftery, "Probabilistic forecasts, calibration and sharpness", JRSS B 69, 2007.
     """
     low, high = distribution.interval(_checked_level(level))
     return ((low <= y) & (y <= high)).astype(np.float64)
 
 
-@mean_over_rows("interval score", better="lower")
+@mean_over_rows("interval score", better="lower", unit="units of y")
 def interval_score(y: np.ndarray, distribution: Any, *, level: OpenFraction = 0.95) -> np.ndarray:
     """Mean of width + 2/α·(distance of y to the interval), α = 1 - level, of the central interval; in the units of y.
 
@@ -76,7 +85,7 @@ def interval_score(y: np.ndarray, distribution: Any, *, level: OpenFraction = 0.
     return high - low + 2 / (1 - level) * outside
 
 
-@mean_over_rows("CRPS", better="lower")
+@mean_over_rows("CRPS", better="lower", unit="units of y")
 def crps(y: np.ndarray, distribution: Any) -> np.ndarray:
     """Continuous ranked probability score, the mean of ∫ (F(x) - [x >= y])² dx, in the units of y; of a point it is the absolute error.
 
@@ -86,6 +95,10 @@ def crps(y: np.ndarray, distribution: Any) -> np.ndarray:
     ----------
     y : Float[n], outcomes.
     distribution : of n rows, with ``crps(y)``.
+
+    References
+    ----------
+    Gneiting and Raftery, JASA 102, 2007, who turn its sign; here smaller is better.
     """
     return distribution.crps(y)
 
@@ -95,7 +108,7 @@ def pit_ks(y: np.ndarray, distribution: Any) -> float:
     """Kolmogorov-Smirnov distance of the PIT values F(y) from uniform: the largest ``|share of values <= p - p|``, in [1/2n, 1].
 
     Calibrated distributions of n rows have about 0.87/√n, and more than 1.36/√n in 5 of 100 cases; where F has steps, at least half the
-    largest of them.
+    largest of them. It is SciPy's ``kstest(..., "uniform").statistic``; the 0.87 and 1.36 are of Kolmogorov's limit.
 
     Parameters
     ----------
@@ -106,7 +119,7 @@ def pit_ks(y: np.ndarray, distribution: Any) -> float:
 
 
 def distance_to_uniform(pits: np.ndarray) -> float:
-    """Kolmogorov-Smirnov distance of values Float[n] in [0, 1] from the uniform distribution.
+    """Kolmogorov-Smirnov distance of values Float[n] in [0, 1] from the uniform distribution, as SciPy's ``kstest``.
 
     >>> distance_to_uniform(np.array([0.25, 0.75]))
     0.25
@@ -126,6 +139,11 @@ def pit_histogram(y: np.ndarray, distribution: Any, *, bins: Count = 20) -> dict
     y : Float[n], outcomes.
     distribution : of n rows.
     bins : how many, from 1.
+
+    References
+    ----------
+    Dawid, "Statistical theory: the prequential approach", JRSS A 147, 1984, for the PIT; Gneiting et al., JRSS B 69,
+    2007, for its histogram.
     """
     check_value("bins", bins, Count)
     edges = np.arange(bins + 1) / bins
@@ -144,6 +162,10 @@ def coverage_curve(y: np.ndarray, distribution: Any, *, levels: Sequence[OpenFra
     y : Float[n], outcomes.
     distribution : of n rows.
     levels : each in (0, 1).
+
+    References
+    ----------
+    Gneiting et al., JRSS B 69, 2007, who judge sharpness (the width) subject to calibration (the coverage).
     """
     check_value("levels", levels, Sequence[OpenFraction])
     intervals = [distribution.interval(level) for level in levels]

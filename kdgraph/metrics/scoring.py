@@ -33,6 +33,18 @@ class Score:
     n: int
 
 
+def asked(key: str, options: Mapping[str, Any] | None) -> tuple[str, dict[str, Any]]:
+    """The metric that a key of a config asks for, and its options: the one of that name, or the one that the option ``metric`` names.
+
+    So one metric is asked for more than once, with other options.
+
+    >>> asked("ece", {"bins": 15}), asked("ece_10", {"metric": "ece", "bins": 10})
+    (('ece', {'bins': 15}), ('ece', {'bins': 10}))
+    """
+    given = dict(options or {})
+    return given.pop("metric", key), given
+
+
 def score(name: str, inputs: Mapping[str, Any], options: Mapping[str, Any] | None = None, *, source: str = "this data set") -> Score:
     """Evaluate the metric called ``name``.
 
@@ -90,6 +102,23 @@ def needs(name: str) -> frozenset[str]:
     return frozenset(p for p in inspect.signature(_find(name)).parameters if p in INPUTS)
 
 
+def about(key: str, options: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """What a reader of a metric's numbers has to know of it, for who cannot import it: a record has this of each key of its config.
+
+    ``label``, ``better`` ("lower", "higher" or None), ``unit`` if it has one, ``detects``: True if it says how well rows out of
+    distribution are told from test rows, ``metric``: its name where the key is another.
+
+    >>> about("nll")
+    {'label': 'NLL', 'better': 'lower', 'unit': 'nats'}
+    """
+    name, _ = asked(key, options)
+    found = _find(name)
+    known: dict[str, Any] = {"label": found.label, "better": found.better}
+    known |= {} if found.unit is None else {"unit": found.unit}
+    known |= {"detects": True} if "id_score" in needs(name) else {}
+    return known | ({"metric": name} if name != key else {})
+
+
 def options_of(name: str) -> dict[str, Any]:
     """List the metric's options with their defaults."""
     parameters = inspect.signature(_find(name)).parameters
@@ -122,7 +151,7 @@ def _find(name: str) -> Any:
 def _unknown(name: str, known: Iterable[str]) -> str:
     names = sorted(known)
     close = difflib.get_close_matches(str(name), names, n=1)
-    return f"'{name}'; " + (f"did you mean '{close[0]}'? " if close else "") + f"(available: {', '.join(names) or 'none'})"
+    return f"'{name}'" + (f"; did you mean '{close[0]}'?" if close else "") + f" (available: {', '.join(names) or 'none'})"
 
 
 def _defined(value: float) -> float | None:

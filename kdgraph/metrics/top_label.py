@@ -15,6 +15,9 @@ Top = Any
 class TopLabel:
     """Predicted classes with their confidence; a slice is one of fewer rows.
 
+    Calibration of this confidence alone is what Gupta and Ramdas, "Top-label calibration and multiclass-to-binary reductions", ICLR 2022,
+    ask for where a classifier names one class.
+
     Attributes
     ----------
     predicted : Int[n], positions in the classes.

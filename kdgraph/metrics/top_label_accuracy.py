@@ -9,7 +9,7 @@ from kdgraph.metrics.registry import mean_over_rows
 from kdgraph.metrics.top_label import Top
 
 
-@mean_over_rows("top-label NLL", better="lower")
+@mean_over_rows("top-label NLL", better="lower", unit="nats")
 def nll_top(y: np.ndarray, top: Top, *, clip: float = 1e-12) -> np.ndarray:
     """Negative log likelihood in nats of right and wrong: mean of ``-log c`` where the prediction is right, ``-log(1 - c)`` where wrong.
 
@@ -43,6 +43,10 @@ def brier_top(y: np.ndarray, top: Top) -> np.ndarray:
     ----------
     y : Int[n], positions in the classes.
     top : Float[n, K], or a :class:`~kdgraph.metrics.TopLabel`; c is its confidence.
+
+    References
+    ----------
+    Salamon et al., kernel-density estimates of top-label confidence, Eq. 15, there the sum over rows.
 
     Examples
     --------

@@ -1,14 +1,16 @@
-"""What is calibrated: parents, and the ground that every calibrator stands on."""
+"""What is calibrated: parents, and the ground that all stands on that is fitted after them."""
 
 from kdgraph.parents.columns import Preprocess, Untouched, column_encoder
 from kdgraph.parents.linear import GaussianLinear
-from kdgraph.parents.posthoc import PostHocClassifier, seeded_clone
+from kdgraph.parents.posthoc import PostHoc, seeded_clone
+from kdgraph.parents.posthoc_classifier import PostHocClassifier
 from kdgraph.parents.rows import Rows, take
 from kdgraph.parents.scores import GivenScores
 
 __all__ = [
     "GaussianLinear",
     "GivenScores",
+    "PostHoc",
     "PostHocClassifier",
     "Preprocess",
     "Rows",

@@ -86,7 +86,7 @@ class Preprocess:
 
 
 class Encoded(Pipeline):
-    """A parent behind what encodes its columns; it predicts distributions where the parent does, which pipelines do not by themselves."""
+    """A parent behind what encodes its columns; it predicts distributions where the parent does, which scikit-learn's pipelines do not."""
 
     @available_if(lambda self: hasattr(self._final_estimator, "predict_dist"))
     def predict_dist(self, X: Any) -> Any:
@@ -95,7 +95,7 @@ class Encoded(Pipeline):
 
 
 class Untouched:
-    """Columns as they are, for a parent that takes categories and missing values itself."""
+    """Columns as they are, for a parent that takes categories and missing values itself, as scikit-learn's HistGradientBoosting does."""
 
     def around(self, estimator: Any, dataset: Dataset, *, has_missing: bool | None = None) -> Any:
         """``estimator`` itself."""

@@ -12,7 +12,7 @@ from kdgraph.parameters import check_parameters
 
 
 class GaussianLinear(RegressorMixin, BaseEstimator):
-    """y = intercept + coef·x + N(0, sigma²), fitted by least squares.
+    """y = intercept + coef·x + N(0, sigma²), fitted by least squares: the linear parent of Torres et al. (2024), Section 4.1.
 
     Parameters
     ----------

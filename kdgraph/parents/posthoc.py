@@ -1,162 +1,153 @@
-"""The ground that every calibrator stands on: a parent, the rows it learns from, and rows held out for what is fitted after it."""
+"""The ground of all that is fitted after a parent: its rows, checked; rows held out; the parent, cloned and fitted or taken as it is."""
 
 from __future__ import annotations
 
 import inspect
 import warnings
-from typing import Any
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar, Literal
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, _check_y, check_consistent_length, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_y, check_consistent_length, check_is_fitted, validate_data
 
-from kdgraph.parameters import check_parameters
+from kdgraph.parameters import OpenFraction
 from kdgraph.parents.accepts import IMPUTE, allows_missing, reads_columns, transforms_first, weights_for
 from kdgraph.parents.rows import Rows, has_missing, is_frame
 
 
-class PostHocClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
-    """A classifier that is fitted after a parent, on rows that the parent has not seen.
+@dataclass(eq=False, repr=False)
+class PostHoc(MetaEstimatorMixin, BaseEstimator):
+    """What is fitted after a parent, on rows that the parent has not seen: calibrators, detectors, recalibrators.
 
-    A subclass implements ``_fit_after(train, calibration)`` and ``predict_proba``. ``estimator`` is cloned and fitted on the training rows;
-    ``FrozenEstimator(fitted)`` is used as it is. Without ``X_calibration``, ``fit`` holds ``calibration_size`` of the rows out, stratified.
+    A subclass is a dataclass whose fields are its parameters (or has an ``__init__`` that stores them), and implements
+    ``_fit_after(train, calibration)``. ``estimator`` is cloned and fitted on the training rows; ``FrozenEstimator(fitted)`` is used as it
+    is. Without ``X_calibration``, ``fit`` holds ``calibration_size`` of the rows out.
 
-    Rows may be a data frame, which comes as one to a parent that is composed of others, such as a pipeline, or is frozen and was fitted on
-    one. They may have missing values where the parent takes these.
+    Rows are Float[n, d], images Float[n, c, h, w] or a data frame, which comes as one to a parent that is composed of others, such as a
+    pipeline, or is frozen and was fitted on one. They may have missing values where the parent takes these. This is scikit-learn's
+    validation (``validate_data``) for whoever stands behind another estimator.
 
-    Attributes
+    Parameters
     ----------
-    estimator_ : the fitted parent.
-    classes_ : [K] labels, sorted.
-    prior_ : Float[K], class shares of the training rows.
+    estimator : the parent; cloned and fitted, unless frozen.
+    calibration_size : share of the rows to hold out where ``fit`` is not given any.
+    random_state : seeds the held-out rows, and the parent where it has no seed of its own.
     """
 
     estimator: Any
-    calibration_size: float
-    random_state: Any
+    _: KW_ONLY
+    calibration_size: OpenFraction = 0.3
+    random_state: Any = None
 
-    def fit(self, X, y, sample_weight=None, *, X_calibration=None, y_calibration=None):
-        """Fit the parent on X (Float[n, d], images Float[n, c, h, w] or a data frame) and y, and what comes after it on calibration rows.
-
-        Raises
-        ------
-        TypeError : for an estimator that predicts no probabilities.
-        ValueError : for infinity; for NaN, unless the parent takes it, and imputes it where distances are measured; for one class only; for
-            calibration labels that are not among the training labels.
-        """
-        check_parameters(self)
-        parent = self._default_estimator()
-        if not hasattr(parent, "predict_proba"):
-            raise TypeError(f"{type(self).__name__} needs an estimator with predict_proba, got {type(parent).__name__}")
-        X, y = self._validated(X, y, reset=True)
-        check_classification_targets(y)
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        self.classes_ = self._classes_of(y, y[weight > 0])
-        everything = Rows(X, np.searchsorted(self.classes_, y), weight)
-        if X_calibration is None:
-            if y_calibration is not None:
-                raise ValueError("y_calibration needs X_calibration")
-            train, calibration = self._hold_out(everything)
-        else:
-            train, calibration = everything, self._given(X_calibration, y_calibration)
-        self.prior_ = train.one_hot(len(self.classes_)).sum(0) / train.weight.sum()
-        self.estimator_ = self._fit_clone(parent, train, calibration)
-        self._fit_after(train, calibration)
-        return self
-
-    def predict(self, X) -> np.ndarray:
-        """[n] labels: the class of the largest posterior (Eq. 8)."""
-        check_is_fitted(self)
-        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+    parent_says: ClassVar[str | None] = None
+    """The method that the parent must have."""
+    parent_is: ClassVar[Literal["forest", "network"] | None] = None
+    """What must cut the parent's space, where not every partition will do."""
+    _numeric_targets: ClassVar[bool] = False
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
+        """Learn what comes after ``estimator_``, which is there by now."""
         raise NotImplementedError
+
+    def _default_estimator(self) -> Any:
+        """The parent as it is given, or one that a subclass takes where there is none."""
+        if self.estimator is None:
+            raise ValueError(f"{type(self).__name__} needs an estimator, got None")
+        return self.estimator
 
     def _carrier(self) -> Any:
         """The estimator in whose space distances are measured, which must be finite there; None where none are measured."""
         return None
 
-    def _checked(self, X) -> Any:
+    def _needs_labels(self) -> bool:
+        """Whether ``fit`` cannot do without y."""
+        return True
+
+    def _parent(self) -> Any:
+        """The parent to fit, which can do what is needed of it."""
+        parent = self._default_estimator()
+        if self.parent_says is not None and not hasattr(parent, self.parent_says):
+            raise TypeError(f"{type(self).__name__} needs an estimator with {self.parent_says}, got {type(parent).__name__}")
+        return parent
+
+    def _checked(self, X: Any) -> Any:
         check_is_fitted(self)
         return self._validated(X)[0]
 
-    def _validated(self, X, *y, reset: bool = False) -> tuple[Any, ...]:
+    def _validated(self, X: Any, *y: Any, reset: bool = False) -> tuple[Any, ...]:
         """X, and y if given, as scikit-learn checks them; a data frame that the parent can read stays one, and the parent checks it."""
         parent, carrier = self._default_estimator(), self._carrier()
         behind_nothing = carrier is not None and not transforms_first(carrier)
         if is_frame(X) and any(reads_columns(reader) for reader in (parent, carrier) if reader is not None):
-            validate_data(self, X, *y, reset=reset, skip_check_array=True)
-            checked = (X, *(_check_y(labels, estimator=self) for labels in y))
-            check_consistent_length(*checked)
+            validate_data(self, X, reset=reset, skip_check_array=True)
         else:
             finite = "allow-nan" if behind_nothing or allows_missing(parent) else True
-            found = validate_data(self, X, *y, reset=reset, dtype="numeric", allow_nd=_are_images(X), ensure_all_finite=finite)
-            checked = found if y else (found,)
-        if behind_nothing and has_missing(checked[0]):
+            X = validate_data(self, X, reset=reset, dtype="numeric", allow_nd=_are_images(X), ensure_all_finite=finite)
+        if behind_nothing and has_missing(X):
             raise ValueError(f"Input X contains NaN, and {type(self).__name__} measures distances; {IMPUTE}")
-        return checked
+        return (X, *(self._targets(X, targets) for targets in y))
 
-    def _default_estimator(self) -> Any:
-        if self.estimator is None:
-            raise ValueError(f"{type(self).__name__} needs an estimator, got None")
-        return self.estimator
-
-    def _classes_of(self, y: np.ndarray, weighted: np.ndarray) -> np.ndarray:
-        classes = np.unique(y)
-        if isinstance(self.estimator, FrozenEstimator):
-            check_is_fitted(self.estimator)
-            classes, given = np.asarray(self.estimator.classes_), classes
-            unknown = np.setdiff1d(given, classes)
-            if len(unknown):
-                raise ValueError(f"labels {unknown.tolist()} are not among the classes of the frozen parent, {classes.tolist()}")
-        if len(np.unique(weighted)) < 2:
-            raise ValueError(f"{type(self).__name__} needs rows of at least two classes, got one class: {np.unique(weighted).tolist()}")
-        return classes
-
-    def _given(self, X, y) -> Rows:
+    def _targets(self, X: Any, y: Any) -> Any:
         if y is None:
-            raise ValueError("X_calibration needs y_calibration")
-        X, y = self._validated(X, y)
-        unknown = np.setdiff1d(y, self.classes_)
-        if len(unknown):
-            raise ValueError(f"calibration labels {unknown.tolist()} are not among the training labels {self.classes_.tolist()}")
-        return Rows(X, np.searchsorted(self.classes_, y), np.ones(len(y)))
+            if self._needs_labels():
+                raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+            return None
+        y = _check_y(y, y_numeric=self._numeric_targets, estimator=self)
+        check_consistent_length(X, y)
+        return np.asarray(y, dtype=np.float64) if self._numeric_targets else y
 
-    def _hold_out(self, rows: Rows) -> tuple[Rows, Rows]:
-        """Hold out calibration rows, stratified; where there are too few, calibrate on the training rows, with a warning.
+    def _divided(self, rows: Rows, X_calibration: Any, y_calibration: Any, random_state: Any) -> tuple[Rows, Rows]:
+        """Training and calibration rows: all ``rows`` and those given, or ``rows`` without those held out, and these.
 
-        The only row of a class stays with the training rows.
+        Where there are too few to hold any out, all rows are both, with a warning.
         """
-        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        if X_calibration is not None:
+            return rows, self._given(X_calibration, y_calibration)
+        if y_calibration is not None:
+            raise ValueError("y_calibration needs X_calibration")
+        seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
         try:
-            alone = np.bincount(rows.y)[rows.y] == 1
-            several = np.flatnonzero(~alone)
-            kept, held = train_test_split(several, test_size=self.calibration_size, stratify=rows.y[several], random_state=seed)
-            kept = np.concatenate([kept, np.flatnonzero(alone)])
+            kept, held = self._held_out(rows, seed)
         except ValueError:
-            warnings.warn(
-                f"{len(rows)} rows are too few to hold any out: {type(self).__name__} is calibrated on its training rows", stacklevel=3
-            )
+            name = type(self).__name__
+            warnings.warn(f"{len(rows)} rows are too few to hold any out: {name} is calibrated on its training rows", stacklevel=3)
             kept = held = np.arange(len(rows))
         return rows[kept], rows[held]
 
-    def _fit_clone(self, estimator: Any, train: Rows, calibration: Rows) -> Any:
-        """``estimator`` if it is frozen, else a fitted clone; one that wants calibration rows of its own gets these."""
-        if isinstance(estimator, FrozenEstimator):
-            return estimator
-        more: dict[str, Any] = weights_for(estimator, train.weight)
-        if "X_calibration" in inspect.signature(estimator.fit).parameters:
-            more |= {"X_calibration": calibration.X, "y_calibration": self.classes_[calibration.y]}
-        return seeded_clone(estimator, self.random_state).fit(train.X, self.classes_[train.y], **more)
+    def _given(self, X: Any, y: Any) -> Rows:
+        """Calibration rows that were passed to ``fit``."""
+        if y is None and self._needs_labels():
+            raise ValueError("X_calibration needs y_calibration")
+        return Rows.of(*self._validated(X, y))
+
+    def _held_out(self, rows: Rows, seed: int) -> tuple[np.ndarray, np.ndarray]:
+        """Int[n - m], Int[m]: positions of training and calibration rows; ValueError where there are too few."""
+        kept, held = train_test_split(np.arange(len(rows)), test_size=self.calibration_size, random_state=seed)
+        return kept, held
+
+    def _fitted_parent(self, parent: Any, train: Rows, calibration: Rows | None, random_state: Any) -> Any:
+        """``parent`` if it is frozen, else a fitted clone; one that wants calibration rows of its own gets these, if there are any."""
+        if isinstance(parent, FrozenEstimator):
+            check_is_fitted(parent)
+            return parent
+        more: dict[str, Any] = weights_for(parent, train.weight)
+        if calibration is not None and "X_calibration" in inspect.signature(parent.fit).parameters:
+            more |= {"X_calibration": calibration.X, "y_calibration": self._labels(calibration)}
+        return seeded_clone(parent, random_state).fit(train.X, self._labels(train), **more)
+
+    def _labels(self, rows: Rows) -> Any:
+        """What the parent is fitted with, [n]."""
+        return rows.y
 
     def __sklearn_tags__(self):
         """Missing values may come as far as the parent's own tags, and distances, allow."""
         tags, carrier = super().__sklearn_tags__(), self._carrier()
         tags.input_tags.allow_nan = allows_missing(self.estimator) and (carrier is None or transforms_first(carrier))
+        tags.target_tags.required = self._needs_labels()
         return tags
 
 
@@ -166,7 +157,7 @@ def _are_images(X: Any) -> bool:
 
 
 def seeded_clone(estimator: Any, random_state: Any) -> Any:
-    """A clone whose unset random states are drawn from ``random_state``, so that one seed makes the whole reproducible."""
+    """A clone, as scikit-learn's, whose unset random states are drawn from ``random_state``: one seed makes the whole reproducible."""
     copy, rng = clone(estimator), check_random_state(random_state)
     unset = {name: rng.randint(np.iinfo(np.int32).max) for name, value in sorted(copy.get_params().items())
              if name.split("__")[-1] == "random_state" and value is None}  # fmt: skip

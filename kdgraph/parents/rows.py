@@ -10,17 +10,29 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of one role: X Float[n, d] (or images, or a data frame), y Int[n] (positions in ``classes_``), weight Float[n]."""
+    """Rows of one role.
+
+    Attributes
+    ----------
+    X : Float[n, d], images Float[n, c, h, w], or a data frame.
+    y : after a classifier Int[n], positions in ``classes_``; after a regressor Float[n]; for a detector [n] labels as they came, or None.
+    weight : Float[n].
+    """
 
     X: Any
-    y: np.ndarray
+    y: Any
     weight: np.ndarray
 
+    @classmethod
+    def of(cls, X: Any, y: Any = None) -> Rows:
+        """Rows that count alike."""
+        return cls(X, y, np.ones(len(X)))
+
     def __len__(self) -> int:
-        return len(self.y)
+        return len(self.weight)
 
     def __getitem__(self, index) -> Rows:
-        return Rows(take(self.X, index), self.y[index], self.weight[index])
+        return Rows(take(self.X, index), None if self.y is None else self.y[index], self.weight[index])
 
     def __add__(self, other: Rows) -> Rows:
         """The rows of both, these first."""

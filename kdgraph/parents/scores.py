@@ -11,7 +11,7 @@ TOLERANCE = 1e-6
 
 
 class GivenScores(ClassifierMixin, BaseEstimator):
-    """A model that was trained elsewhere, of which only class probabilities are at hand: X is what it predicts.
+    """A model that was trained elsewhere, of which only class probabilities are at hand: X is what it predicts. Ours.
 
     Attributes
     ----------

@@ -1,6 +1,6 @@
 """Repair of the predictive distributions of regressors."""
 
+from kdgraph.recalibration.base import PostHocRegressor
 from kdgraph.recalibration.global_pit import GlobalPit
-from kdgraph.recalibration.posthoc import PostHocRegressor, Targets
 
-__all__ = ["GlobalPit", "PostHocRegressor", "Targets"]
+__all__ = ["GlobalPit", "PostHocRegressor"]

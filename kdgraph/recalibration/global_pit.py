@@ -9,8 +9,8 @@ import numpy as np
 
 from kdgraph.distributions import Distribution, Recalibrated, WeightedEcdf
 from kdgraph.metrics.regression import distance_to_uniform
-from kdgraph.parameters import OpenFraction
-from kdgraph.recalibration.posthoc import PostHocRegressor, Targets
+from kdgraph.parents import Rows
+from kdgraph.recalibration.base import PostHocRegressor
 
 _INSIDE = np.nextafter(0.0, 1.0), np.nextafter(1.0, 0.0)
 """The smallest and the largest number in (0, 1)."""
@@ -29,8 +29,8 @@ class GlobalPit(PostHocRegressor):
     ----------
     estimator_ : the fitted parent.
     pit_map_ : distribution function R of the PIT values p_i = F(y_i | x_i) of the calibration rows.
-    n_clipped_ : calibration rows so far out that F is 0 or 1 there to the last bit; their p_i is the nearest number inside, at which a
-        normal distribution is 38 standard deviations below its mean or 8.2 above. More than none is told in a warning.
+    n_clipped_ : calibration rows so far out that the predicted family cannot tell how far (``Distribution.levels`` is 0 or 1); their p_i is
+        the nearest number inside. Of a normal distribution there are none. More than none is told in a warning.
 
     Notes
     -----
@@ -51,27 +51,22 @@ class GlobalPit(PostHocRegressor):
     ([-0.7, 2.73], [-0.01, 2.86])
     """
 
-    def __init__(self, estimator: Any, *, calibration_size: OpenFraction = 0.3, random_state: Any = None):
-        self.estimator = estimator
-        self.calibration_size = calibration_size
-        self.random_state = random_state
-
     def describe(self) -> dict[str, int | float]:
         """What was learnt, for the record: how many PIT values, how far they are from uniform (largest distance), how many were clipped."""
-        pits = self.pit_map_.levels
+        pits = np.clip(self.pit_map_.levels, 0, 1)
         return {"n_pits": len(pits), "pit_ks": distance_to_uniform(pits), "n_clipped": self.n_clipped_}
 
-    def _fit_after(self, train: Targets, calibration: Targets) -> None:
-        pits = self._base(calibration.X).cdf(calibration.y)
-        inside = np.clip(pits, *_INSIDE)
-        self.n_clipped_ = int((inside != pits).sum())
+    def _fit_after(self, train: Rows, calibration: Rows) -> None:
+        pits = self._base(calibration.X).levels(calibration.y)
+        known = np.where(pits == 0, _INSIDE[0], np.where(pits == 1, _INSIDE[1], pits))
+        self.n_clipped_ = int((known != pits).sum())
         if self.n_clipped_:
             warnings.warn(
                 f"{self.n_clipped_} of {len(pits)} calibration rows lie where the predicted distribution function is 0 or 1 to the last "
                 "bit: its tails are much too light, and how far out these rows are is lost",
                 stacklevel=3,
             )
-        self.pit_map_ = WeightedEcdf.of(inside)
+        self.pit_map_ = WeightedEcdf.of(known)
 
     def _after(self, base: Distribution, X: Any) -> Distribution:
         return Recalibrated(base, self.pit_map_)

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kdgraph.results.measures import Measure, measured
+from kdgraph.results.words import MISSING
 
 Record = Mapping[str, Any]
 Entry = Mapping[str, Any]
 Values = Mapping[str, Entry]
 """"parent" or "calibrated" → its number."""
 
-MISSING = "–"
 LARGE = 10_000
 """From here on decimals say nothing."""
 

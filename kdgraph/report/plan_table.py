@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from kdgraph.results.estimate import Times
+from kdgraph.results.words import counted
 
 STATES = ("done", "running", "failed", "not at hand", "to do")
 
@@ -49,7 +50,7 @@ def _row(runs: Sequence[Planned], times: Times) -> list[str]:
 def _summary(runs: Sequence[Planned], times: Times, at_once: int) -> str:
     datasets = len({run.dataset for run in runs})
     done, left = sum(run.state == "done" for run in runs), len(_left(runs))
-    what = f"{_count(len(runs), 'run')} of {_count(datasets, 'data set')}: {done:,} done, {left:,} to do"
+    what = f"{counted(len(runs), 'run')} of {counted(datasets, 'data set')}: {done:,} done, {left:,} to do"
     if not left:
         return what
     seconds, unknown = _seconds(runs, times)
@@ -57,7 +58,7 @@ def _summary(runs: Sequence[Planned], times: Times, at_once: int) -> str:
         return f"{what}; how long they take is not known, since none like them has been run"
     beside = f", {min(at_once, left)} at a time" if at_once > 1 else ""
     missing = f", and {unknown:,} more of which nothing is known" if unknown else ""
-    return f"{what}; about {_duration(seconds / min(at_once, left))}{beside}, going by {_count(times.n_runs, 'finished run')}{missing}"
+    return f"{what}; about {_duration(seconds / min(at_once, left))}{beside}, going by {counted(times.n_runs, 'finished run')}{missing}"
 
 
 def _left(runs: Sequence[Planned]) -> list[Planned]:
@@ -73,7 +74,3 @@ def _seconds(runs: Sequence[Planned], times: Times) -> tuple[float, int]:
 
 def _duration(seconds: float) -> str:
     return f"{seconds:.1f} s" if seconds < 60 else str(timedelta(seconds=round(seconds)))
-
-
-def _count(n: int, what: str) -> str:
-    return f"{n:,} {what}" + ("" if n == 1 else "s")

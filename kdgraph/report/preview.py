@@ -9,9 +9,9 @@ from pathlib import Path
 from kdgraph.config import Job
 from kdgraph.run_config import RunConfig
 from kdgraph.runner.at_hand import Absent
-from kdgraph.runner.run import stage_keys
 from kdgraph.runner.rundir import RunDir
 from kdgraph.runner.store import Store
+from kdgraph.runner.stored import stage_keys
 from kdgraph.runner.watch import Watch
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kdgraph.report.metrics_text import MISSING, Record, Values, by_measure, distance_from_ideal, number
+from kdgraph.report.metrics_text import Record, Values, by_measure, distance_from_ideal, number
 from kdgraph.results.complete import refuse_incomplete
 from kdgraph.results.measures import Measure
 from kdgraph.results.parts import AS_IN_PAPER, after, chain, is_as_in_paper
 from kdgraph.results.usual import far
+from kdgraph.results.words import MARK, MISSING
 
-MARK = " ◂"
 MOST_SETS = 3
 """Out-of-distribution sets of a family that are shown."""
 

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from statistics import mean, stdev
 from typing import Any
 
-from kdgraph.report.metrics_text import MISSING, Record, by_measure, number
+from kdgraph.report.metrics_text import Record, by_measure, number
 from kdgraph.results.complete import refuse_incomplete
 from kdgraph.results.measures import Measure, tell_apart
 from kdgraph.results.parts import AS_IN_PAPER, PARTS, after, is_as_in_paper
 from kdgraph.results.usual import NEAR, far
+from kdgraph.results.words import MISSING, numbered, some
 from kdgraph.run_config import METHOD_ENDS
 
 MOST_SETS, MOST_FAR = 2, 6
@@ -55,13 +56,9 @@ def sweep_warnings(runs: Sequence[Done]) -> str:
     for run in runs:
         for warning in run.record["warnings"]:
             said.setdefault(warning["message"], {})[f"{run.record['dataset']['name']} seed {run.record['seed']}"] = None
-    lines = [f"warning, {_few(list(where))}: {message}" for message, where in said.items()]
+    lines = [f"warning, {some(list(where), at_most=3)}: {message}" for message, where in said.items()]
     rest = len(lines) - MOST_WARNINGS
     return "\n".join(lines[:MOST_WARNINGS] + ([f"{rest} more warnings are in the records"] if rest > 0 else []))
-
-
-def _few(names: Sequence[str], at_most: int = 3) -> str:
-    return ", ".join(names[:at_most]) + (f" and {len(names) - at_most} more" if len(names) > at_most else "")
 
 
 def _block(name: str, runs: Sequence[Done]) -> list[str]:
@@ -132,7 +129,4 @@ def _cell(values: Iterable[float]) -> str:
 
 def _seeds(runs: Sequence[Done]) -> str:
     seeds = sorted({run.record["seed"] for run in runs})
-    if len(seeds) == 1:
-        return f"seed {seeds[0]}"
-    together = seeds == list(range(seeds[0], seeds[-1] + 1)) and len(seeds) > 2
-    return f"{len(seeds)} seeds ({f'{seeds[0]}–{seeds[-1]}' if together else ', '.join(map(str, seeds))})"
+    return f"seed {seeds[0]}" if len(seeds) == 1 else f"{len(seeds)} seeds ({numbered(seeds)})"

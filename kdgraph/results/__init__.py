@@ -1,1 +1,8 @@
-"""What comes after runs: finding their records, the table of all their numbers, and comparisons of methods over seeds and data sets."""
+"""What finished runs say together.
+
+Follow the data: :mod:`records` finds them and :mod:`filters` chooses, :mod:`complete` says whether one is whole; :mod:`measures` reads what
+each number measures, :mod:`names` what each run is called, :mod:`parts` what its model is made of. Then either every number stands in one
+table (:mod:`table`, written by :mod:`write`, or :mod:`wide` on a terminal), or methods stand against each other
+(:mod:`kdgraph.results.comparison`); :mod:`usual` says which measures are shown where there is no room for all; :mod:`estimate` is for
+plans.
+"""

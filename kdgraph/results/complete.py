@@ -9,7 +9,7 @@ from kdgraph.errors import UsageError
 from kdgraph.results.parts import PARTS
 
 OF_RUN = ("run_id", *PARTS, "method", "protocol", "seed", "ood_sets", "learnt", "seconds", "peak_memory_mb", "warnings", "from_store")
-OF_RUN += ("versions", "git", "host", "dataset", "config", "files", "metrics")
+OF_RUN += ("versions", "git", "host", "dataset", "config", "files", "metrics", "about_metrics")
 WITHIN = {
     "dataset": ("name", "fingerprint", "n_train", "n_calibration", "n_test", "n_features", "classes", "prior"),
     "config": ("dataset", "ood", "preprocess", *PARTS, "metrics", "protocol"),
@@ -36,6 +36,9 @@ def lacking(record: Mapping[str, Any]) -> str | None:
     for entry in record["metrics"]:
         if not entry.keys() >= wanted:
             return f"metrics.{next(name for name in OF_ENTRY if name not in entry)}"
+    for name in (*dict.fromkeys(entry["metric"] for entry in record["metrics"]), *record["files"]["tables"]):
+        if name not in record["about_metrics"]:
+            return f"about_metrics.{name}"
     return None
 
 

@@ -10,7 +10,6 @@ from functools import cache, cached_property
 from typing import Any, Literal
 
 from kdgraph.errors import UsageError, did_you_mean
-from kdgraph.metrics import METRICS, needs
 from kdgraph.metrics.registry import Better
 from kdgraph.results.filters import as_text, flat
 
@@ -20,27 +19,54 @@ Ideal = Literal["lower", "higher", "prior", "none"]
 """Where better is: nearer to the largest class prior for a confidence far from the data, "none" where a number only describes."""
 
 
+ROWS = "rows"
+"""What is measured on each of, unless an entry says otherwise."""
+
+
+@dataclass(frozen=True)
+class AboutMetric:
+    """What a record says of a metric, so that who reads it need not know the metric.
+
+    Attributes
+    ----------
+    label : what people read.
+    better : which direction is; None where the number only describes.
+    unit : what it is in, or None.
+    detects : whether it says how well rows out of distribution are told from test rows.
+    metric : its name where what asked for it is called otherwise: ``ece`` of ``ece_10``.
+    """
+
+    label: str
+    better: Better = None
+    unit: str | None = None
+    detects: bool = False
+    metric: str | None = None
+
+
 @dataclass(frozen=True)
 class Measure:
     """One column of numbers.
 
     Attributes
     ----------
-    metric : its name.
+    metric : what it is typed and filed as, the metric's name or what a config calls it; ``about`` says what is known of it.
     on : "test", "grid" or "ood".
     ood : name of the out-of-distribution set, and ``params`` which of its family it is.
     options : of the metric.
     drawn : how the out-of-distribution set is drawn, without its family and its number of rows, which only make it finer.
     in_distribution : whether the set is where its family meets the training data.
+    n_of : what was scored: rows, or sets of them, which is another task.
     """
 
     metric: str
+    about: AboutMetric
     on: str
     ood: str | None = None
     params: tuple[tuple[str, float], ...] = ()
     options: Words = ()
     drawn: Words = ()
     in_distribution: bool = False
+    n_of: str = ROWS
 
     def __hash__(self) -> int:
         return self._hash
@@ -48,13 +74,18 @@ class Measure:
     @cached_property
     def _hash(self) -> int:
         """Kept: a table of 3,000 runs asks for it 700,000 times."""
-        return hash((self.metric, self.on, self.ood, self.params, self.options, self.drawn, self.in_distribution))
+        return hash((self.metric, self.about, self.on, self.ood, self.params, self.options, self.drawn, self.in_distribution, self.n_of))
 
     @property
     def id(self) -> str:
-        """As it is typed and filed: ``ece``, ``hellinger@grid``, ``oce@sphere:radius=2``; options are not in it."""
+        """As it is typed and filed: ``ece``, ``hellinger@grid``, ``oce@sphere:radius=2``; neither options nor ``n_of`` are in it."""
         place = "" if self.on == "test" else f"@{self.place}"
         return self.metric + place
+
+    @property
+    def metric_name(self) -> str:
+        """In the registry of metrics."""
+        return self.about.metric or self.metric
 
     @property
     def place(self) -> str:
@@ -66,37 +97,39 @@ class Measure:
     @property
     def name(self) -> str:
         """As people call it: ``ECE``; a mean largest probability far from the data is a confidence, which is compared with a prior."""
-        known = METRICS.get(self.metric)
-        return "confidence" if self.is_far_confidence else known.label if known else self.metric
+        return "confidence" if self.is_far_confidence else self.about.label
 
     @property
     def label(self) -> str:
-        """As tables call it, with the options that are numbers: ``ECE (15 bins)``, ``OCE at radius 2``, ``OCE on blend, epsilon 0.5``."""
+        """As tables call it, with the options that are numbers: ``ECE (15 bins)``, ``OCE on blend, epsilon 0.5``.
+
+        Of what was not measured of rows it says so: ``AUROC of sets of 20 rows at radius 2``.
+        """
         numbers = [f"{value} {key}" if key == "bins" else f"{key} {value}" for key, value in self.options if _is_number(value)]
-        return self.name + (f" ({', '.join(numbers)})" if numbers else "") + self._where
+        units = "" if self.n_of == ROWS else f" of {self.n_of}"
+        return self.name + (f" ({', '.join(numbers)})" if numbers else "") + units + self._where
 
     @property
     def better(self) -> Better:
-        """Which direction is; "neither" too where there are training data, so that no confidence is wrong."""
-        known = METRICS.get(self.metric)
-        return known.better if known and not self.in_distribution else "neither"
+        """Which direction is; None too where there are training data, so that no confidence is wrong."""
+        return None if self.in_distribution else self.about.better
 
     @property
     def ideal(self) -> Ideal:
         """Where better is."""
         if self.is_far_confidence and not self.in_distribution:
             return "prior"
-        return "none" if self.better == "neither" else self.better
+        return self.better or "none"
 
     @property
     def is_far_confidence(self) -> bool:
         """Whether it is a mean confidence out of distribution, which should be the largest class prior."""
-        return self.on == "ood" and self.metric == "mmc"
+        return self.on == "ood" and self.metric_name == "mmc"
 
     @property
     def detects(self) -> bool:
         """Whether it says how well rows out of distribution are told from test rows."""
-        return self.metric in METRICS and "id_score" in needs(self.metric)
+        return self.about.detects
 
     @property
     def _where(self) -> str:
@@ -113,25 +146,26 @@ def measured(record: Mapping[str, Any]) -> Iterator[tuple[Measure, Mapping[str, 
     options = {on: {name: _words(chosen or {}) for name, chosen in (of or {}).items()} for on, of in record["config"]["metrics"].items()}
     node = record["config"]["ood"] or {}
     drawn = _words({k: v for k, v in node.items() if k not in ("name", "_target_", "n") and not isinstance(v, list)})
-    known = _known(repr(options), drawn)
+    known = _known(repr((options, record["about_metrics"])), drawn)
     for entry in record["metrics"]:
-        key = (entry["metric"], entry["on"], entry["ood"], *entry["params"].items(), entry.get("in_distribution"))
+        key = (entry["metric"], entry["on"], entry["ood"], *entry["params"].items(), entry.get("in_distribution"), entry.get("n_of"))
         if key not in known:
-            on, params = entry["on"], tuple(entry["params"].items())
+            name, on, params = entry["metric"], entry["on"], tuple(entry["params"].items())
             is_inside = bool(entry.get("in_distribution")) or entry["params"].get("radius", math.inf) <= 1
-            of_metric = options.get(on, {}).get(entry["metric"], ())
-            known[key] = Measure(entry["metric"], on, entry["ood"], params, of_metric, drawn if on == "ood" else (), is_inside)
+            of_metric, about = options.get(on, {}).get(name, ()), AboutMetric(**record["about_metrics"][name])
+            of_set = drawn if on == "ood" else ()
+            known[key] = Measure(name, about, on, entry["ood"], params, of_metric, of_set, is_inside, entry.get("n_of", ROWS))
         yield known[key], entry
 
 
 @cache
-def _known(options: str, drawn: Words) -> dict[tuple[Any, ...], Measure]:
-    """Measures of records with these options, by what their entries say: most records of a study have the same."""
+def _known(metrics: str, drawn: Words) -> dict[tuple[Any, ...], Measure]:
+    """Measures of records with these metrics, by what their entries say: most records of a study have the same."""
     return {}
 
 
 def _words(options: Mapping[str, Any]) -> Words:
-    return tuple((key, as_text(value)) for key, value in flat(options) if key != "_target_")
+    return tuple((key, as_text(value)) for key, value in flat(options) if key not in ("_target_", "metric"))
 
 
 def _is_number(text: str) -> bool:

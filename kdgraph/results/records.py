@@ -14,6 +14,7 @@ from typing import Any
 from kdgraph.errors import UsageError
 from kdgraph.results.complete import lacking
 from kdgraph.results.filters import parse, refuse_unknown
+from kdgraph.results.words import counted
 from kdgraph.run_config import RECORD_SCHEMA
 from kdgraph.runner.watch import Watch
 
@@ -108,13 +109,9 @@ def _left_out(records: Sequence[dict[str, Any] | None], missing: Sequence[str]) 
     others = [record.get("schema") for record in records if record and not _is_current(record)]
     damaged = sum(record is None for record in records)
     kinds = ", ".join(sorted({str(schema) for schema in others}))
-    parts = [f"{_counted(len(others))} of another version (schema {kinds}; this kdgraph reads {RECORD_SCHEMA})"] if others else []
-    parts += [f"{_counted(len(missing))} whose {RECORD} lacks {', '.join(sorted(set(missing)))}"] if missing else []
-    return "; ".join([*parts, *([f"{_counted(damaged)} whose {RECORD} cannot be read"] if damaged else [])])
-
-
-def _counted(n: int) -> str:
-    return f"{n:,} run{'s' * (n != 1)}"
+    parts = [f"{counted(len(others), 'run')} of another version (schema {kinds}; this kdgraph reads {RECORD_SCHEMA})"] if others else []
+    parts += [f"{counted(len(missing), 'run')} whose {RECORD} lacks {', '.join(sorted(set(missing)))}"] if missing else []
+    return "; ".join([*parts, *([f"{counted(damaged, 'run')} whose {RECORD} cannot be read"] if damaged else [])])
 
 
 @contextmanager

@@ -7,7 +7,6 @@ from typing import Any
 
 from kdgraph.errors import UsageError
 from kdgraph.messages import unknown_key
-from kdgraph.metrics import METRICS
 from kdgraph.results.filters import ABSENT, as_text, flat, value_of
 from kdgraph.results.measures import Measure, measured
 from kdgraph.results.parts import PARTS
@@ -33,8 +32,11 @@ COLUMNS = {
     "options": "options of the metric: bins=15 strategy=uniform norm=l1",
     "value": "the number; empty where the metric is not defined",
     "stderr": "its standard error over rows; empty where it is not a mean over rows. Not of training, nor of a difference",
-    "n": "rows that were averaged, or units where a detector judges sets of rows",
-    "better": "which direction is: lower, higher or neither",
+    "n": "how many were averaged or scored",
+    "n_of": "of what: rows, or sets of so many rows, or rows in such sets, where a detector judges sets: another task than of rows",
+    "label": "name of the metric as people read it",
+    "better": "which direction is: lower or higher; empty where the number only describes",
+    "unit": "what the number is in: nats, units of y; empty of shares, probabilities, and what has none",
     "prior": "the largest class share of the training rows, which confidence should fall to far from them; empty without classes",
     "n_train": "training rows",
     "n_calibration": "calibration rows",
@@ -47,7 +49,8 @@ COLUMNS = {
 }
 """Column → what it holds; further ones are keys of the config, as many as are asked for."""
 
-_OF_ENTRY = ("of", "metric", "on", "ood", "params", "in_distribution", "options", "value", "stderr", "n", "better")
+_OF_ENTRY = ("of", "metric", "on", "ood", "params", "in_distribution", "options", "value", "stderr", "n")
+_OF_ENTRY += ("n_of", "label", "better", "unit")
 
 
 def columns(found: Sequence[Found], keys: Sequence[str] = (), wanted: Container[Measure] | None = None) -> dict[str, list[Any]]:
@@ -112,7 +115,10 @@ def _of_entry(measure: Measure, entry: Mapping[str, Any]) -> tuple[Any, ...]:
         entry["value"],
         entry["stderr"],
         entry["n"],
-        METRICS[measure.metric].better if measure.metric in METRICS else "neither",
+        measure.n_of,
+        measure.about.label,
+        measure.about.better,
+        measure.about.unit,
     )
 
 

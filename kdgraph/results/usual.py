@@ -70,7 +70,7 @@ def some_sets(of_metric: Sequence[Measure], at_most: int) -> list[Measure]:
 def _compared(measures: Sequence[Measure]) -> list[str]:
     """Names of metrics; beyond :data:`COMPARED` those that have a better direction come first, and others only where none has one."""
     usual = [name for name in COMPARED if any(measure.metric == name for measure in measures)]
-    judged = [name for name in first_of((m.metric for m in measures if m.better != "neither"), ()) if name not in usual]
+    judged = [name for name in first_of((m.metric for m in measures if m.better), ()) if name not in usual]
     chosen = [*usual, *judged[: max(0, AT_LEAST - len(usual))]]
     return chosen or first_of((m.metric for m in measures), ())[:AT_LEAST]
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kdgraph.results.measures import Measure, measured
+from kdgraph.results.measures import ROWS, Measure, measured
 from kdgraph.results.names import Repetition, Run, told
 from kdgraph.results.usual import FAR, NEAR
+from kdgraph.results.words import MISSING
 
 FIRST = (*NEAR, *FAR)
 """Metrics in the order of their columns; others come after."""
 RADII = (2.0, 5.0)
 """Of spheres, those whose columns come first."""
-MISSING = "–"
 GAP = 2
 
 
@@ -81,8 +81,9 @@ def wide(lines: Sequence[Line], measures: Sequence[Measure], *, width: int | Non
 
 
 def _short(measure: Measure) -> str:
-    """The place without the name of a family whose parameter says enough."""
-    return ",".join(f"{key}={value:g}" for key, value in measure.params) or measure.place
+    """The place without the name of a family whose parameter says enough; and what was scored there, if not rows."""
+    place = ",".join(f"{key}={value:g}" for key, value in measure.params) or measure.place
+    return place if measure.n_of == ROWS else f"{place}, {measure.n_of}"
 
 
 def _number(line: Line, measure: Measure) -> str:

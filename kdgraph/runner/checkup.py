@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from kdgraph.runner import provenance
+from kdgraph.runner.store import FOLDER
 
 EXTRAS = {
     "cluster": ("hydra_plugins.hydra_submitit_launcher", "hydra/launcher=submitit_slurm"),
@@ -108,7 +109,7 @@ def _folder(name: str, folder: Path, contents: Callable[[], str]) -> Finding:
 
 def _runs(out: Path) -> str:
     n_runs = sum(1 for _ in out.glob("*/*/*/result.json"))
-    stored = sum(path.stat().st_size for path in (out / ".store").rglob("*") if path.is_file())
+    stored = sum(path.stat().st_size for path in (out / FOLDER).rglob("*") if path.is_file())
     return f"{n_runs:,} finished runs, {stored / 1e9:.2f} GB in the store"
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from kdgraph.answers import Evaluation, Model, Predictions, Said
 from kdgraph.components import Node, build
 from kdgraph.data.dataset import Dataset, Splits
-from kdgraph.metrics import needs
+from kdgraph.metrics import asked, needs
 from kdgraph.runner.measure import measure
 from kdgraph.runner.stages import stage_rng
 
@@ -58,7 +58,7 @@ def answers_of(model: Model, metrics: Mapping[str, Any]) -> list[str]:
 
 def asked_for(metrics: Mapping[str, Any]) -> list[str]:
     """Answers that a model gives only where a metric needs them, since they cost something of their own."""
-    wanted = {need for names in metrics.values() for name in names or {} for need in needs(name)}
+    wanted = {need for names in metrics.values() for key, node in (names or {}).items() for need in needs(asked(key, node)[0])}
     return ["ood_score"] if {"ood_score", "id_score"} & wanted else []
 
 
@@ -122,7 +122,7 @@ def _sets(dataset: Node, ood: Node, splits: Splits, with_grid: bool, seed: int) 
         grid = paper_grid()
         yield splits.scaling.apply(grid), {"on": "grid", "truth": source.posterior_on_paper_grid(grid)}
     sampler = build(ood)
-    for drawn in sampler.sets(splits.train, stage_rng(seed, "ood")) if sampler else []:
+    for drawn in sampler.sets(splits, stage_rng(seed, "ood")) if sampler else []:
         example = np.rint(255 * drawn.X[0].clip(0, 1)).astype(np.uint8) if drawn.X.ndim == 4 else None
         known = {"ood": drawn.name, "params": drawn.params, "id_values": drawn.id_values, "facts": drawn.facts}
-        yield splits.scaling.apply(drawn.X) if drawn.as_measured else drawn.X, {"on": "ood", **known, "example": example}
+        yield drawn.X, {"on": "ood", **known, "example": example}

@@ -15,12 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from kdgraph.runner.claim import clear, is_claimed
-from kdgraph.runner.rundir import RunDir
-from kdgraph.runner.store import CLAIM, SUFFIX
+from kdgraph.runner.rundir import HELD, RunDir
+from kdgraph.runner.store import CLAIM, FOLDER, SUFFIX
 
-STORE = ".store"
-STAGES = "stages.json"
-"""In the directory of a run that is not finished: the entries that it will ask for."""
 _OF_ENTRY = re.compile(r"\.?([0-9a-f]{24})\.")
 """Every file of an entry begins with its key: itself, its claim, the state of its training, what a killed writer left."""
 OLDER, CHECKPOINTS, LEFTOVERS = "older version", "checkpoints", "leftovers"
@@ -38,7 +35,7 @@ class Garbage:
 def garbage(out: Path) -> list[Garbage]:
     """Files of the store of ``out`` that no finished run refers to and no running one holds, by kind."""
     needed = {name for run in _runs(out) for name in _needed_by(run)}
-    found = (_judged(path, needed) for path in sorted((out / STORE).glob("*/*")) if path.is_file())
+    found = (_judged(path, needed) for path in sorted((out / FOLDER).glob("*/*")) if path.is_file())
     return sorted((each for each in found if each), key=lambda each: (each.kind, each.path))
 
 
@@ -75,7 +72,7 @@ def _needed_by(run: Path) -> Iterator[str]:
     """Entries that a run names: a finished one in its record, one at work in a list of its own."""
     yield from _names(run / "result.json", "store")
     if RunDir(run).is_running:
-        yield from _names(run / STAGES, "store")
+        yield from _names(run / HELD, "store")
 
 
 def _names(path: Path, key: str) -> list[str]:

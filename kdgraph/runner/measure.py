@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from kdgraph.answers import Predictions
+from kdgraph.answers import Predictions, SetScores
 from kdgraph.data.dataset import Splits
-from kdgraph.metrics import METRICS, Score, TopLabel, needs, score, tabulate
+from kdgraph.metrics import METRICS, Score, TopLabel, asked, needs, score, sharing, tabulate
 from kdgraph.metrics.inputs import SAID
 
 Entry = dict[str, Any]
@@ -24,7 +24,7 @@ def measure(
     Parameters
     ----------
     predictions : of every set of rows; the test rows are among them.
-    metrics : "test", "grid" or "ood" → name → options.
+    metrics : "test", "grid" or "ood" → key → options, as :func:`~kdgraph.metrics.asked` reads them; entries and tables have the key.
     splits : where the prior and the features of the test rows come from.
     source : what an error calls the data.
     """
@@ -32,23 +32,35 @@ def measure(
     numbers: list[Entry] = []
     tables: dict[str, list[Entry]] = {}
     for found in predictions:
-        for name, options in (metrics.get(found.on) or {}).items():
-            for of, said in found.models.items():
-                where = {"of": of, "on": found.on, "ood": found.ood}
-                inputs = _inputs(found, said, test.models[of], splits)
-                is_given = all(inputs.get(need) is not None for need in needs(name).intersection(SAID))
-                if not METRICS[name].is_table:
-                    entry = {"metric": name, **where, "params": dict(found.params), **_known_inside(found)}
-                    found_score = score(name, inputs, options, source=source) if is_given else Score(None, None, found.n)
-                    numbers.append({**entry, **asdict(found_score)})
-                elif is_given and (rows := tabulate(name, inputs, options, source=source)):
-                    tables.setdefault(name, []).extend({**where, **found.params, **row} for row in rows)
+        wanted = metrics.get(found.on) or {}
+        inputs = {of: _inputs(found, said, test.models[of], splits) for of, said in found.models.items()}
+        with sharing():
+            for key, name, options in _tables_first(wanted):
+                for of, known in inputs.items():
+                    where = {"of": of, "on": found.on, "ood": found.ood}
+                    is_given = all(known.get(need) is not None for need in needs(name).intersection(SAID))
+                    if not METRICS[name].is_table:
+                        entry = {"metric": key, **where, "params": dict(found.params), **_known_inside(found)}
+                        measured = score(name, known, options, source=source) if is_given else Score(None, None, found.n)
+                        numbers.append({**entry, **asdict(measured), **_units(name, known)})
+                    elif is_given and (rows := tabulate(name, known, options, source=source)):
+                        tables.setdefault(key, []).extend({**where, **found.params, **row} for row in rows)
     return numbers, tables
+
+
+def _tables_first(wanted: Mapping[str, Any]) -> list[tuple[str, str, Entry]]:
+    """Key, metric and options of each.
+
+    A table by bandwidth has computed what the number at one of its bandwidths shares with it; the other way round it had to go on.
+    """
+    found = [(key, *asked(key, node)) for key, node in wanted.items()]
+    return sorted(found, key=lambda each: not METRICS[each[1]].is_table)
 
 
 def _inputs(found: Predictions, said: Mapping[str, Any], of_test: Mapping[str, Any], splits: Splits) -> Entry:
     """What metrics may need of one set, by the names of their parameters; None where there is none."""
-    inputs: Entry = {**said, "y": found.y, "truth": found.truth, "prior": splits.prior}
+    truth = "true_distribution" if splits.prior is None else "truth"  # a regression has no classes
+    inputs: Entry = {**said, "y": found.y, truth: found.truth, "prior": splits.prior}
     if "proba" in said and "top" not in said:
         inputs["top"] = TopLabel.of(said["proba"])
     if found.on == "test":
@@ -60,3 +72,11 @@ def _inputs(found: Predictions, said: Mapping[str, Any], of_test: Mapping[str, A
 
 def _known_inside(found: Predictions) -> Entry:
     return {"in_distribution": True} if found.in_distribution else {}
+
+
+def _units(name: str, inputs: Mapping[str, Any]) -> Entry:
+    """What ``n`` counts where it is not rows: a score of sets is another task than one of rows, and the numbers must not be compared."""
+    scores = inputs.get("ood_score")
+    if "ood_score" not in needs(name) or not isinstance(scores, SetScores):
+        return {}
+    return {"n_of": f"sets of {scores.set_size} rows" if scores.level == "set" else f"rows in sets of {scores.set_size}"}

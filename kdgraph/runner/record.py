@@ -4,7 +4,9 @@ Keys: ``schema``, ``run_id``, ``dataset`` {name, fingerprint, n_train, n_calibra
 the training values), shape (of a row), classes, prior (null in regression), source (where the rows come from)}, ``parent``, ``calibrator``,
 ``gate``, ``detector``, ``recalibrator``, ``method`` (names), ``protocol`` ("held_out", or "paper" where something may have been fitted on
 test rows), ``seed``, ``config`` (the science part, resolved), ``metrics`` (list of {metric, value, of: "parent" | "calibrated", on: "test"
-| "grid" | "ood", ood, params, n, stderr}, and in_distribution: true where a family of out-of-distribution sets meets the training data),
+| "grid" | "ood", ood, params, n, stderr}; with in_distribution: true where a family of out-of-distribution sets meets the training data;
+with n_of: "sets of 20 rows" where ``n`` counts those and not rows), ``about_metrics`` (name → {label, better: "lower" | "higher" | null,
+and where it has them unit, detects: true}, of the config's metrics and tables: a metric of the user's own is understood without it),
 ``ood_sets`` (list of {name, n, source: where the rows come from and what was done to them}, of those that come from elsewhere), ``learnt``
 (by part after the parent), ``files`` {predictions, tables (name → file), figures, model: empty where none is kept}, ``store`` (entry of
 each stage there), ``seconds`` and ``peak_memory_mb`` by stage (of when the stage was done), ``warnings`` (list of {stage, message},
@@ -21,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from kdgraph.data.dataset import Splits
+from kdgraph.metrics import about
 from kdgraph.run_config import RECORD_SCHEMA, RunConfig
 from kdgraph.runner import provenance
 from kdgraph.runner.store import Made
@@ -55,6 +58,7 @@ def make_record(
             "seed": config.seed,
             "config": config.science(),
             "metrics": stages["evaluate"].value.metrics,
+            "about_metrics": {key: about(key, node) for names in config.measures.values() for key, node in names.items()},
             "ood_sets": stages["evaluate"].value.ood_sets,
             "learnt": learnt,
             "files": files,

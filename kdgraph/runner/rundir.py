@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +16,8 @@ from kdgraph.runner.files import sweep_leftovers, write_atomically
 from kdgraph.runner.watch import Watch
 
 CLAIM = "running.json"
+HELD = "stages.json"
+"""The entries of the store that a run will ask for, until it is done."""
 
 
 @dataclass(frozen=True)
@@ -67,11 +69,16 @@ class RunDir:
         """Of a run that is done: remove the claim of one that was killed as soon as it had written the record."""
         clear(self.path / CLAIM)
 
+    def hold(self, entries: Mapping[str, str]) -> None:
+        """From now on these entries of the store are this run's own, by stage; they stay its own by the record."""
+        write_atomically(self.path / HELD, json.dumps({"store": entries}).encode())
+
     def finish(self, record: dict[str, Any]) -> None:
         """Mark the run as done."""
         text = json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False)
         (self.path / "error.txt").unlink(missing_ok=True)
         write_atomically(self.path / "result.json", text.encode())
+        (self.path / HELD).unlink(missing_ok=True)
 
     def fail(self, error: Exception) -> None:
         """Keep the failure: one line, then the whole traceback; if the disk has room for it."""

@@ -12,8 +12,8 @@ from kdgraph.errors import UsageError, did_you_mean
 from kdgraph.verbs.flags import Parser, listed
 
 if TYPE_CHECKING:
-    from kdgraph.results.compared import Compared
-    from kdgraph.results.study import Study
+    from kdgraph.results.comparison.compared import Compared
+    from kdgraph.results.comparison.study import Study
 
 MOST_DATASETS = 6
 """That are shown one by one on the terminal."""
@@ -33,9 +33,9 @@ def main(arguments: list[str]) -> int:
         kind_of(args.output, KINDS)
     if args.figure:
         kind_of(args.figure, PICTURES, "--figure")
-    from kdgraph.results.compared import compared
+    from kdgraph.results.comparison.compared import compared
+    from kdgraph.results.comparison.study import study
     from kdgraph.results.records import find, without_collection
-    from kdgraph.results.study import study
     from kdgraph.results.usual import choose
 
     with without_collection():
@@ -90,8 +90,8 @@ def _show(found: Study, all_compared: Sequence[Compared], args: argparse.Namespa
     from shutil import get_terminal_size
 
     from kdgraph.report.terminal import show
-    from kdgraph.results.compare_sections import heading, of_dataset, over_datasets, remarks
-    from kdgraph.results.sections import Section, as_text
+    from kdgraph.results.comparison.sections import Section, as_text
+    from kdgraph.results.comparison.tables import heading, of_dataset, over_datasets, remarks
 
     width = get_terminal_size().columns if sys.stdout.isatty() else None
     sections = [Section(heading(found))]
@@ -106,9 +106,9 @@ def _show(found: Study, all_compared: Sequence[Compared], args: argparse.Namespa
 
 
 def _write(found: Study, all_compared: Sequence[Compared], args: argparse.Namespace) -> None:
-    from kdgraph.results.compare_rows import rows
-    from kdgraph.results.compare_sections import heading, means, over_datasets, remarks
-    from kdgraph.results.sections import as_latex, as_markdown
+    from kdgraph.results.comparison.rows import rows
+    from kdgraph.results.comparison.sections import as_latex, as_markdown
+    from kdgraph.results.comparison.tables import heading, means, over_datasets, remarks
     from kdgraph.results.write import write_columns
     from kdgraph.runner.files import write_atomically
 

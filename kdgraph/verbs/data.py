@@ -14,7 +14,7 @@ from typing import Any
 from kdgraph.errors import DataError, NotAtHand, UsageError, did_you_mean
 from kdgraph.verbs.hydra_arguments import hydra_arguments
 
-VERBS = ("list", "get", "check")
+ACTIONS = ("list", "get", "check")
 Tell = Callable[[str], None]
 
 
@@ -28,21 +28,21 @@ class Wanted:
 
 
 def main(arguments: list[str]) -> int:
-    """Do what ``kdg data VERB WORDS`` asks for and return the exit code.
+    """Do what ``kdg data ACTION WORDS`` asks for and return the exit code.
 
     ``WORDS`` are names of data sets and of groups of them, patterns such as ``cc18/mfeat_*``, numbers of OpenML; for ``get`` also
     overrides.
     """
-    verb, *rest = arguments or [""]
-    if verb not in VERBS:
-        raise UsageError(f"data takes one of {', '.join(VERBS)}, got {verb or 'nothing'}")
+    action, *rest = arguments or [""]
+    if action not in ACTIONS:
+        raise UsageError(f"data takes one of {', '.join(ACTIONS)}, got {action or 'nothing'}")
     args = hydra_arguments(rest)
     from kdgraph.composer import config_folders
 
     ids = openml_ids(config_folders(args.config_dir))
-    if verb == "get":
+    if action == "get":
         return _get(args.overrides, ids, args.config_dir)
-    return _list(args.overrides, ids) if verb == "list" else _check(args.overrides, ids)
+    return _list(args.overrides, ids) if action == "list" else _check(args.overrides, ids)
 
 
 def openml_ids(folders: Sequence[Path]) -> dict[str, int]:

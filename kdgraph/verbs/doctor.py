@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 import textwrap
 from pathlib import Path
 
-from kdgraph.errors import UsageError
+from kdgraph.verbs.flags import Flags
 
 WIDTH = 120
 
@@ -15,8 +14,7 @@ def main(arguments: list[str]) -> int:
     """Print the findings; 1 if something has to be mended."""
     from kdgraph.runner.checkup import check_up
 
-    parser = argparse.ArgumentParser(prog="kdg doctor", description=__doc__, allow_abbrev=False)
-    parser.error = _refuse  # type: ignore[method-assign]
+    parser = Flags("doctor", "What this machine has, and whether kdgraph can work here.")
     parser.add_argument("--out", type=Path, default=Path("outputs"), metavar="DIR", help="the folder of runs (default: outputs)")
     wrong = 0
     for found in check_up(parser.parse_args(arguments).out):
@@ -27,7 +25,3 @@ def main(arguments: list[str]) -> int:
             print(f"{'':21}→ {found.remedy}")
         wrong += found.wrong
     return 1 if wrong else 0
-
-
-def _refuse(message: str) -> None:
-    raise UsageError(f"{message}; 'kdg doctor --help' lists the options")

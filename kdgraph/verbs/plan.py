@@ -35,7 +35,7 @@ def _state(job: Job, force: bool) -> str:
     from kdgraph.runner.rundir import RunDir
 
     folder = RunDir(job.run_dir)
-    if RunDir(job.run_dir).is_running:
+    if folder.is_running:
         return "running"
     if folder.ended.record and not force:
         return "done"

@@ -29,8 +29,8 @@ def main(arguments: list[str]) -> int:
     from kdgraph.report.page.statistics import parent_names, remarks, statistics
     from kdgraph.report.page.tables import tables_of
     from kdgraph.report.page.unfinished import unfinished
+    from kdgraph.results.comparison.study import study
     from kdgraph.results.records import find, without_collection
-    from kdgraph.results.study import study
     from kdgraph.runner.files import write_atomically
 
     notes: list[str] = []

@@ -106,6 +106,7 @@ def test_an_option_of_a_candidate_is_checked_before_anything_runs():
         check_component("calibrator", wrong)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("margin", "holds"), [(0.0, False), (1.0, False), (50.0, True)])
 def test_a_default_holds_unless_another_is_clearly_better(parent, rows, margin, holds):
     X, y, X_calibration, y_calibration, X_test = rows

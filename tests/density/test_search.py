@@ -80,6 +80,7 @@ def naive_best_power(vote, rows) -> float:
     return min(VOTE_POWERS, key=loss)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("criterion", ["nll", "ece"])
 def test_the_best_of_all_candidates_is_taken(problem, criterion):
     held_out = problem.weighted

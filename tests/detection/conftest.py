@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 from sklearn.datasets import make_blobs
 
 from kdgraph.detection import PostHocDetector
-from kdgraph.parameters import OpenFraction
+from kdgraph.parents import Rows
 
 
+@dataclass(eq=False, repr=False)
 class LeastConfident(PostHocDetector):
     """By the parent's largest probability."""
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        target_fpr: OpenFraction = 0.05,
-        calibration_size: OpenFraction = 0.3,
-        random_state: Any = None,
-    ):
-        self.estimator = estimator
-        self.target_fpr = target_fpr
-        self.calibration_size = calibration_size
-        self.random_state = random_state
+    estimator: Any = None
+
+    parent_says: ClassVar = "predict_proba"
 
     def _score(self, X: Any) -> np.ndarray:
         return self.estimator_.predict_proba(X).max(axis=1)
@@ -35,17 +28,19 @@ class LeastConfident(PostHocDetector):
 class FarFromMean(LeastConfident):
     """By the distance to the mean of the training rows; its parent has no say, and there need be none."""
 
+    parent_says: ClassVar = None
+
     def _default_estimator(self) -> Any:
         return self.estimator
 
     def _needs_labels(self) -> bool:
         return False
 
-    def _fitted_parent(self, X: Any, y: Any, rng: Any) -> Any:
+    def _fitted_parent(self, *_: Any) -> Any:
         return None
 
-    def _fit_score(self, X: Any, y: Any, X_held: Any) -> None:
-        self.mean_ = np.mean(X, axis=0)
+    def _fit_after(self, train: Rows, calibration: Rows) -> None:
+        self.mean_ = np.mean(train.X, axis=0)
 
     def _score(self, X: Any) -> np.ndarray:
         return -np.linalg.norm(X - self.mean_, axis=1)

@@ -10,8 +10,10 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
+from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from kdgraph.density import KernelDensityForest
 from kdgraph.detection import conformal_offset
 from kdgraph.errors import ParameterError
 
@@ -106,8 +108,8 @@ def test_held_out_rows_are_held_out_of_the_parent(blobs):
     seen = []
 
     class Watched(LeastConfident):
-        def _fit_score(self, X, y, X_held):
-            seen.append((X, y, X_held))
+        def _fit_after(self, train, calibration):
+            seen.append((train.X, train.y, calibration.X))
 
     Watched(forest(), calibration_size=0.25, random_state=0).fit(X, y)
     kept, labels, held = seen[0]
@@ -115,6 +117,12 @@ def test_held_out_rows_are_held_out_of_the_parent(blobs):
     assert {row.tobytes() for row in kept} | {row.tobytes() for row in held} == {row.tobytes() for row in X}
     by_row = {row.tobytes(): label for row, label in zip(X, y, strict=True)}
     assert labels.tolist() == [by_row[row.tobytes()] for row in kept]
+
+
+def test_a_parent_that_wants_rows_of_its_own_gets_none_of_the_thresholds(blobs):
+    X, y, _ = blobs
+    parent = LeastConfident(KernelDensityForest(forest()), random_state=0).fit(X, y, X_calibration=X[:50]).estimator_
+    assert len(parent.graph_.polytopes.of_row) == 420  # it held out 30 % of the 600 rows itself
 
 
 def test_missing_values_and_frames_come_as_far_as_the_parent_takes_them(blobs):
@@ -140,6 +148,10 @@ def test_what_cannot_be_fitted(blobs):
         LeastConfident(forest(), target_fpr="all").fit(X, y)
     with pytest.raises(ValueError, match="4 features"):
         LeastConfident(forest()).fit(X, y, X_calibration=X[:, :2])
+    with pytest.raises(TypeError, match="LeastConfident needs an estimator with predict_proba, got LinearSVC"):
+        LeastConfident(LinearSVC()).fit(X, y)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        LeastConfident(forest()).fit(X, y, X_calibration=X, y_calibration=y[:3])
 
     class Nowhere(FarFromMean):
         def _score(self, X):

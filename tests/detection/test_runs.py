@@ -20,7 +20,8 @@ from kdgraph.runner.evaluate import evaluate
 from kdgraph.runner.run import run
 from kdgraph.runner.stages import calibrate, fit, split, stage_rng
 
-TINY = ["dataset.n_train=60", "dataset.n_test=40", "parent.n_estimators=15", "ood.radii=[0.5,2]", "ood.n=40", "figures=none", "n_jobs=1"]
+SPHERES = ["ood=sphere", "ood.radii=[0.5,2]", "ood.n=40"]
+TINY = ["dataset.n_train=60", "dataset.n_test=40", "parent.n_estimators=15", *SPHERES, "figures=none", "n_jobs=1"]
 SETS = ["detector.set_size=10", "detector.repeats=4"]
 """Four sets of ten rows: as many units as there are rows."""
 
@@ -56,6 +57,13 @@ def test_one_run_has_the_numbers_of_both_kinds(small):
     assert set(values(record, "auroc", "parent")) == set(values(record, "fpr95", "calibrated")) == {0.5, 2.0}
     assert values(record, "auroc", "calibrated")[2.0] > 0.95 > values(record, "auroc", "parent")[2.0]
     assert {m["n"] for m in record["metrics"] if m["metric"] == "auroc"} == {40}
+    units = {(m["metric"], m["of"], m.get("n_of")) for m in record["metrics"] if m["metric"] in ("auroc", "mmc")}
+    assert units == {
+        ("auroc", "parent", None),
+        ("auroc", "calibrated", "rows in sets of 10"),
+        *(("mmc", of, None) for of in ("parent", "calibrated")),
+    }
+    assert record["about_metrics"]["auroc"] == {"label": "AUROC", "better": "higher", "detects": True}
     drawn = (config.run_dir / "figures" / "ood_scores.svg").read_text()
     assert all(words in drawn for words in ("sphere, radius 2: 40 rows", "tood, rows in sets of 10", "threshold"))
 
@@ -78,7 +86,7 @@ def test_the_numbers_follow_from_sets_drawn_by_hand(small):
 def config_sets(config, splits):
     from kdgraph.components import build
 
-    return [found.X for found in build(config.ood).sets(splits.train, stage_rng(0, "ood"))]
+    return [found.X for found in build(config.ood).sets(splits, stage_rng(0, "ood"))]
 
 
 def test_scores_of_sets_have_no_column_even_where_they_are_as_many_as_rows(small):
@@ -150,6 +158,20 @@ def test_with_a_calibrator_each_has_the_last_word_on_its_own(tmp_path):
         assert values(record, metric, "calibrated") == values(alone, metric, "calibrated")
     assert values(record, "auroc", "calibrated") != values(alone, "auroc", "calibrated")
     assert values(record, "auroc", "parent") == values(alone, "auroc", "parent")
+
+
+@pytest.mark.parametrize(
+    ("overrides", "expected"),
+    [
+        (["dataset=digits"], "noise"),
+        (["dataset=spiral"], "noise"),
+        (["dataset=digits", "ood=sphere"], "sphere"),
+        (["dataset=shapes"], "shape_shifts"),
+        (["dataset=scores", "dataset.path=softmax.npz"], "none"),
+    ],
+)
+def test_the_preset_brings_noise_unless_somebody_says_another_set(overrides, expected):
+    assert compose([*overrides, "method=tood"]).ood["name"] == expected
 
 
 def test_new_rows_get_no_score_and_a_line_that_says_why(capsys, tmp_path, monkeypatch):

@@ -29,7 +29,7 @@ class Spread(SetDetector):
     def _needs_labels(self):
         return False
 
-    def _fitted_parent(self, X, y, rng):
+    def _fitted_parent(self, *_):
         return None
 
     def _represent(self, X):

@@ -87,7 +87,7 @@ def test_mean_variance_and_crps_are_those_of_the_sample(base, weighted, monkeypa
     np.testing.assert_allclose(new.var(), (x - mean[:, None]) ** 2 @ w, rtol=1e-11)
     np.testing.assert_allclose(new.crps(y), to_y - (pairs @ w) @ w / 2, rtol=1e-11)
     whole = new.mean(), new.crps(y)
-    monkeypatch.setattr("kdgraph.distributions.distribution.VALUES_AT_A_TIME", 40)
+    monkeypatch.setattr("kdgraph.distributions.rows.VALUES_AT_A_TIME", 40)
     np.testing.assert_array_equal((new.mean(), new.crps(y)), whole)
 
 
@@ -143,12 +143,24 @@ def test_draws_are_the_atoms_in_their_shares():
     assert abs((drawn > 0).mean() - 0.75) < 4.5 * np.sqrt(0.75 * 0.25 / 3000)
 
 
+@pytest.mark.parametrize(("base", "far"), [("normal", 200.0), ("norm of scipy", 36.0), ("gamma", 300.0)])
+def test_levels_order_values_where_the_distribution_function_cannot(base, far):
+    """In units of the scale: the distribution function until it is 1, then strictly increasing, and back to the values."""
+    given = bases(3)[base]
+    scale = given.scale if base == "normal" else given.parameters["scale"]
+    y = given.ppf(0.5)[:, None] + scale[:, None] * np.linspace(0, far, 40)
+    levels, inside = given.levels(y), given.cdf(y) < 1
+    assert (np.diff(levels) >= 0).all() and (np.diff(levels)[~inside[:, :-1]] > 0).all() and not inside.all()
+    np.testing.assert_array_equal(levels[inside], given.cdf(y)[inside])
+    np.testing.assert_allclose(given.at_levels(levels)[~inside], y[~inside], rtol=1e-9)
+
+
 @pytest.mark.parametrize(
     ("pits", "weights", "message"),
     [
-        ([0.0, 0.5], None, "PIT values must be at least one number in (0, 1), got 0.0"),
-        ([0.5, np.nan], None, "PIT values must be at least one number in (0, 1), got nan"),
-        ([], None, "PIT values must be at least one number in (0, 1), got (0,)"),
+        ([0.0, 0.5], None, "PIT values must be at least one number, none of them 0 or 1, got 0.0"),
+        ([0.5, np.nan], None, "PIT values must be at least one number, none of them 0 or 1, got nan"),
+        ([], None, "PIT values must be at least one number, none of them 0 or 1, got (0,)"),
         ([0.5, 0.6], [1.0, -1.0], "weights must be 2 numbers from 0, not all 0, got [1.0, -1.0]"),
         ([0.5, 0.6], [0.0, 0.0], "weights must be 2 numbers from 0, not all 0, got [0.0, 0.0]"),
     ],

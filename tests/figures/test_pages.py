@@ -25,6 +25,7 @@ def rows(n: int, sizes=(100, 900)) -> dict:
     return {f"set {i}": {"forest": quantities(sizes, 0.1 + 0.01 * i), "network": quantities(sizes)} for i in range(n)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "pages"), [(1, [1]), (10, [10]), (11, [10, 1]), (25, [10, 10, 5])])
 def test_every_data_set_is_on_one_page(n, pages, texts_of) -> None:
     figures = dataset_pages(rows(n), band_of="3 seeds")

@@ -23,7 +23,7 @@ def blocks_of(n: int, size: int) -> list[slice]:
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
-@pytest.mark.parametrize("backend", [None, "loky", "threading"])
+@pytest.mark.parametrize("backend", [None, pytest.param("loky", marks=pytest.mark.slow), "threading"])
 @pytest.mark.parametrize("size", [3, 7, 100])
 def test_every_block_once_with_its_rows(n_jobs, backend, size):
     rows, found = np.arange(50), np.zeros(50, dtype=int)
@@ -48,6 +48,7 @@ def test_no_row_no_block():
     assert list(over_blocks(np.sum, np.empty(0), [], 2)) == []
 
 
+@pytest.mark.slow
 def test_a_cluster_of_dask_does_the_work_of_one_big_fit_to_the_same_bits():
     distributed = pytest.importorskip("distributed")
     X, y = make_classification(3000, 8, n_informative=5, random_state=0)

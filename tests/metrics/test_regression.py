@@ -109,7 +109,7 @@ def test_the_curve_is_coverage_at_every_level(given):
 
 
 def test_they_are_found_by_name_with_errors_of_their_means():
-    inputs = {"y": Y, "distribution": NORMAL, "truth": NORMAL}
+    inputs = {"y": Y, "distribution": NORMAL, "true_distribution": NORMAL}
     for name in ("crps", "coverage", "interval_score", "mse_mean"):
         found = score(name, inputs)
         assert found.stderr == pytest.approx(
@@ -137,7 +137,7 @@ def _needs(name):
             "levels must be a list of which each is in (0, 1), got [0.5, 2.0]",
         ),
         (lambda: crps(Y[:5], NORMAL), ValueError, "y must have shape (80,) to fit distribution, got (5,)"),
-        (lambda: mse_mean(NORMAL, NORMAL[:3]), ValueError, "truth must have shape (80,) to fit distribution, got (3,)"),
+        (lambda: mse_mean(NORMAL, NORMAL[:3]), ValueError, "true_distribution must have shape (80,) to fit distribution, got (3,)"),
     ],
 )
 def test_what_does_not_fit(call, error, message):

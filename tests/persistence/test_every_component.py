@@ -20,6 +20,8 @@ from kdgraph.data.dataset import Dataset, Splits
 from kdgraph.persistence import read, save, to_bytes
 from kdgraph.runner.stages import calibrate, fit
 
+pytestmark = pytest.mark.slow
+
 SMALL = {
     "sklearn.ensemble": ["n_estimators=5"],
     "MultilayerPerceptron": ["hidden=[8,8]", "max_epochs=2"],

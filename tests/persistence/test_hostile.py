@@ -341,6 +341,7 @@ print("alive")
 """
 
 
+@pytest.mark.slow
 def test_no_damage_to_numbers_ends_the_process(density_forest, tmp_path):
     (tmp_path / "it.kdg").write_bytes(to_bytes(density_forest))
     command = [sys.executable, "-W", "ignore", "-c", SURVIVES, str(tmp_path / "it.kdg"), "1"]

@@ -14,7 +14,7 @@ from sklearn.linear_model import LinearRegression
 
 from kdgraph.data import make_splits
 from kdgraph.data.simulations import Heteroscedastic
-from kdgraph.distributions import Normal
+from kdgraph.distributions import Normal, ScipyFamily
 from kdgraph.metrics import coverage, mse_mean
 from kdgraph.parents import GaussianLinear, Preprocess
 from kdgraph.recalibration import GlobalPit
@@ -116,25 +116,68 @@ def test_on_average_it_covers_as_often_as_it_says():
     assert np.mean(found) == pytest.approx(180 / 201, abs=4 * np.std(found) / np.sqrt(200))
 
 
-def test_rows_beyond_the_parents_tails_are_told_and_counted():
-    """10 standard deviations out, F is 1 to the last bit."""
-    X, y = np.zeros((50, 1)), np.r_[np.zeros(49), 10.0]
+class OneFamily(Frozen):
+    """Predicts the same distribution everywhere."""
 
-    class Narrow(Frozen):
-        def predict_dist(self, X):
-            return Normal(np.zeros(len(X)), np.ones(len(X)))
+    def __init__(self, given=None):
+        self.given = given
 
+    def predict_dist(self, X):
+        return self.given[np.zeros(len(X), dtype=int)]
+
+
+NORMAL = Normal(np.zeros(1), np.ones(1))
+
+
+@pytest.mark.parametrize(
+    ("given", "y"),
+    [
+        (NORMAL, np.r_[np.linspace(-2, 2, 47), -60.0, 25.0, 90.0]),
+        (ScipyFamily("norm", {"loc": np.zeros(1)}), np.r_[np.linspace(-2, 2, 48), 12.0, 25.0]),
+        (ScipyFamily("gamma", {"a": np.ones(1)}), np.r_[np.linspace(0.1, 2, 48), 60.0, 400.0]),
+    ],
+    ids=["normal", "norm of scipy", "gamma"],
+)
+def test_a_row_far_out_keeps_its_place(given, y):
+    """Where F is 0 or 1 to the last bit: for one and the same distribution everywhere, the new one is the sample of the rows themselves."""
+    X = np.zeros((50, 1))
+    model = GlobalPit(OneFamily(given)).fit(X, y, X_calibration=X, y_calibration=y)
+    new = model.predict_dist(X[:1])
+    assert given.cdf(y[None, -2:]).tolist() == [[1, 1]] and model.describe()["n_clipped"] == 0
+    np.testing.assert_allclose(new.ppf(np.arange(1, 51) / 50)[0], np.sort(y), rtol=1e-9)
+    assert new.mean()[0] == pytest.approx(y.mean(), rel=1e-9) and new.var()[0] == pytest.approx(y.var(), rel=1e-9)
+    np.testing.assert_allclose(new.cdf(y[None, -2:] * [[1 - 1e-9, 1 + 1e-9]])[0], [0.96, 1.0])  # just before, and behind
+    assert new.crps(np.array([30.0]))[0] == pytest.approx(np.abs(y - 30).mean() - np.abs(y[:, None] - y[None, :]).mean() / 2, rel=1e-9)
+
+
+def test_nothing_changes_for_rows_that_are_not_far_out():
+    """PIT values inside (0, 1) are what they are: to the bit the sample F⁻¹(p_i), whatever lies beyond."""
+    X, y = rows(200)
+    parent = GaussianLinear().fit(X[:100], y[:100])
+    y[150] += 100 * parent.sigma_
+    model = GlobalPit(FrozenEstimator(parent)).fit(X[:100], y[:100], X_calibration=X[100:], y_calibration=y[100:])
+    pits = np.sort(parent.predict_dist(X[100:]).cdf(y[100:]))
+    assert pits[-1] == 1 > pits[-2]
+    given = parent.predict_dist(X[:5])
+    np.testing.assert_array_equal(model.predict_dist(X[:5]).ppf(np.arange(1, 100) / 100), given.ppf(pits[:-1]))
+    assert model.predict_dist(X[:1]).ppf(1.0)[0] == pytest.approx(given.mean()[0] + y[150] - parent.predict(X[150:151])[0], rel=1e-12)
+
+
+def test_rows_beyond_what_a_family_can_tell_are_told_and_counted():
+    """Of SciPy's normal, 60 standard deviations out: P(Y > y) is 0 in float64. The nearest number inside has 8.2."""
+    X, y = np.zeros((50, 1)), np.r_[np.zeros(49), 60.0]
+    narrow = OneFamily(ScipyFamily("norm", {"loc": np.zeros(1)}))
     with pytest.warns(
         UserWarning, match=r"^1 of 50 calibration rows lie where the predicted distribution function is 0 or 1 to the last bit"
     ):
-        model = GlobalPit(Narrow()).fit(X, y, X_calibration=X, y_calibration=y)
+        model = GlobalPit(narrow).fit(X, y, X_calibration=X, y_calibration=y)
     assert model.describe()["n_clipped"] == 1
     assert model.predict_dist(X[:1]).ppf(1.0)[0] == pytest.approx(8.2, abs=0.1)
     assert np.isfinite(model.predict(X[:1])).all()
 
 
 def test_few_rows_are_told():
-    with pytest.warns(UserWarning, match=r"^1 rows are too few to hold any out: GlobalPit is fitted on its training rows$"):
+    with pytest.warns(UserWarning, match=r"^1 rows are too few to hold any out: GlobalPit is calibrated on its training rows$"):
         GlobalPit(Frozen()).fit([[0.0]], [1.0])
 
 

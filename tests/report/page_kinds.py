@@ -6,6 +6,7 @@ from pathlib import Path
 
 from kdgraph.run_config import run_id
 from tests.report.page_runs import Record, make_record, write
+from tests.results.about_metrics import about_metrics
 
 TABLES = {"pit_histogram": "tables/pit_histogram.csv", "gone": "tables/gone.csv"}
 HISTOGRAM = "of,on,ood,bin,share\nparent,test,,0.05,0.123456789\ncalibrated,test,,0.05,0.1\n"
@@ -69,4 +70,5 @@ def _changed(record: Record, parts: dict[str, str], method: str, numbers: dict[s
         where = {"on": "ood", "ood": "sphere", "params": {"radius": float(radius)}} if radius else {"on": "test", "ood": None, "params": {}}
         for of, value in zip(("parent", "calibrated"), values, strict=True):
             metrics.append({"metric": metric, "of": of, **where, "value": value, "stderr": None, "n": 100})
-    return record | {"method": method, "run_id": run_id(config), "metrics": metrics, **parts}
+    about = about_metrics([*(one["metric"] for one in metrics), *TABLES])
+    return record | {"method": method, "run_id": run_id(config), "metrics": metrics, "about_metrics": about, **parts}

@@ -11,6 +11,7 @@ from typing import Any
 
 from kdgraph.config import compose
 from kdgraph.run_config import RECORD_SCHEMA, run_id
+from tests.results.about_metrics import about_metrics
 
 Record = dict[str, Any]
 TEST = ("error", "nll", "ece", "mmc")
@@ -53,7 +54,8 @@ def make_record(
             "n_features": 2, "n_categorical": 0, "missing_share": 0.0, "shape": [2], "classes": [0, 1], "prior": [0.5, 0.5], "source": {},
         },
         **{part: science[part]["name"] for part in ("parent", "calibrator", "gate", "detector", "recalibrator")},
-        "method": method, "protocol": science["protocol"], "seed": seed, "config": science, "metrics": metrics, "ood_sets": [],
+        "method": method, "protocol": science["protocol"], "seed": seed, "config": science, "metrics": metrics,
+        "about_metrics": about_metrics((*TEST, "oce")), "ood_sets": [],
         "learnt": {"calibrator": {"k": 3}}, "files": {"predictions": "predictions.parquet", "tables": {}, "figures": []},
         "seconds": {"fit": 1.25, "evaluate": 0.5}, "peak_memory_mb": {"fit": 200.0, "evaluate": 150.0}, "warnings": [], "from_store": [],
         "versions": {"kdgraph": "0.1.0", "python": "3.11.7"}, "git": {"commit": "0" * 40, "dirty": False},

@@ -20,11 +20,12 @@ from kdgraph.report.page.pictures import BUDGET, Pictures, pictures_of
 from kdgraph.report.page.statistics import parent_names, remarks, statistics
 from kdgraph.report.page.tables import FIRST_ROWS, LARGEST, Tables, tables_of
 from kdgraph.report.page.unfinished import unfinished
+from kdgraph.results.comparison.study import study
 from kdgraph.results.names import named
 from kdgraph.results.records import Found, find
-from kdgraph.results.study import study
 from tests.report.page_kinds import every_kind
 from tests.report.page_runs import make_record, write
+from tests.results.about_metrics import about_metrics
 
 HOSTILE = '</script><script>alert(1)</script><!--<b>&"x"\''
 
@@ -205,6 +206,7 @@ def with_tables(tmp_path):
     names = ("ece", "large", "gone", "empty")
     for record in records:
         record["files"]["tables"] = {name: f"tables/{name}.csv" for name in names}
+        record["about_metrics"] |= about_metrics(names)
     out = write(tmp_path / "outputs", records)
     for path in out.glob("*/*/*"):
         (path / "tables").mkdir()
@@ -241,12 +243,13 @@ def test_every_kind_of_run_has_its_columns():
     ]  # fmt: skip
     assert {setting["task"] for setting in content["settings"]} == {"classification", "detection", "regression"}
     auroc = next(column for column in content["columns"] if column["id"] == "auroc@sphere:radius=2")
-    assert (auroc["short"], auroc["detail"], auroc["ideal"], auroc["of"]) == ("AUROC", "at radius 2", "higher", "rows or units")
+    assert (auroc["short"], auroc["detail"], auroc["ideal"], auroc["of"]) == ("AUROC", "at radius 2", "higher", "rows")
 
 
 def test_of_metrics_that_nobody_knows_the_first_are_shown():
     record = make_record("dataset=spiral", "method=kdf")
     record["metrics"] = [{**one, "metric": f"my_{one['metric']}"} for one in record["metrics"]]
+    record["about_metrics"] = about_metrics(one["metric"] for one in record["metrics"])
     content, *_ = content_of([record])
     assert [column["id"] for column in content["columns"] if column["shown"]] == ["my_error", "my_nll", "my_ece", "my_mmc"]
 

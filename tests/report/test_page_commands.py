@@ -13,6 +13,8 @@ from kdgraph.report.page.commands import NOT_FOUND, Commands
 from kdgraph.report.page.yaml_nodes import read_node
 from kdgraph.run_config import run_id
 
+pytestmark = pytest.mark.slow
+
 RUNS = {
     "a preset": ["dataset=spiral", "method=isotonic"],
     "a value": ["dataset=wine", "dataset.n_test=0.4", "method=kdf", "parent.n_estimators=20"],

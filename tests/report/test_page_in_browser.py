@@ -15,6 +15,8 @@ from kdgraph.cli import main
 from tests.report.page_kinds import HISTOGRAM, every_kind, write_every_kind
 from tests.report.page_runs import OF_PARENT, make_record, write
 
+pytestmark = pytest.mark.slow
+
 SEEDS = 130
 HOSTILE = "<img src=x onerror=\"document.title='bad'\">"
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="40" height="20"><text>figure</text></svg>'

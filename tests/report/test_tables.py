@@ -8,6 +8,7 @@ from kdgraph.errors import UsageError
 from kdgraph.report.options import listing
 from kdgraph.report.run_table import run_table
 from kdgraph.report.sweep_table import MOST_WARNINGS, Done, sweep_table, sweep_warnings
+from tests.results.about_metrics import about_metrics
 
 
 def entry(metric, of, value, on="test", ood=None, **params):
@@ -28,6 +29,8 @@ def record(seed=0, method="kdf", calibrated=0.1, parent=0.2, gate="none", metric
     usual = [*of_both("error", parent, calibrated), *of_both("ece", 0.0502, 0.0498), *of_both("mmc_wrong", None, 0.5)]
     for radius, (a, b) in {0.5: (0.9, 0.8), 2.0: (0.8, 0.5), 5.0: (0.4, 0.62)}.items():
         usual += of_both("mmc", a, b, "ood", "sphere", radius=radius)
+    entries = usual if metrics is None else metrics
+    tables = more.get("files", {}).get("tables", {})
     parts = {"parent": "forest", "calibrator": method, "gate": gate, "detector": "none", "recalibrator": "none"} | (parts or {})
     protocol = more.get("protocol", "held_out")
     return {
@@ -38,7 +41,8 @@ def record(seed=0, method="kdf", calibrated=0.1, parent=0.2, gate="none", metric
         },
         **parts, "method": method, "protocol": protocol, "seed": seed,
         "config": {"dataset": {}, "ood": {}, "preprocess": {}, **{part: {} for part in parts}, "metrics": METRICS, "protocol": protocol},
-        "metrics": usual if metrics is None else metrics, "ood_sets": [], "learnt": {}, "warnings": [],
+        "metrics": entries, "about_metrics": about_metrics([*(one["metric"] for one in entries), *tables]),
+        "ood_sets": [], "learnt": {}, "warnings": [],
         "versions": {}, "git": None, "host": {},
         "files": {"predictions": "predictions.parquet", "tables": {}, "figures": ["figures/a.svg", "figures/a.png", "figures/b.svg"]},
         "seconds": {"split": 0.01, "fit": 1.1}, "peak_memory_mb": {"fit": 1.0}, "from_store": ["fit"],
@@ -121,6 +125,18 @@ def test_a_regressor_has_no_prior_and_large_numbers_no_decimals():
         "  CRPS                   0.250        0.240 ◂",
         "  PIT distance           0.090        0.010 ◂",
     ]
+
+
+def test_a_score_of_sets_does_not_stand_beside_one_of_rows():
+    metrics = [*of_both("error", 0.1, 0.1), *of_both("auroc", 0.7, 0.9, "ood", "kmnist")]
+    metrics[-1]["n_of"] = "sets of 20 rows"
+    run = record(metrics=metrics, parts={"calibrator": "none", "detector": "tood", "parent": "extra_trees"})
+    assert run_table(run, "x").splitlines()[3:6] == [
+        "  error                                     0.100   0.100",
+        "  AUROC on kmnist                           0.700       –",
+        "  AUROC of sets of 20 rows on kmnist            –   0.900",
+    ]
+    assert "AUROC on kmnist   AUROC of sets of 20 rows on kmnist" in sweep_table([Done(run)])
 
 
 def test_scores_of_a_model_from_elsewhere_have_no_training_rows():

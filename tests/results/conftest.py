@@ -12,6 +12,7 @@ import pytest
 
 from kdgraph.results.records import Found
 from kdgraph.run_config import RECORD_SCHEMA
+from tests.results.about_metrics import about_metrics
 
 Record = dict[str, Any]
 OPTIONS = {"nll": {"clip": 1e-6}, "ece": {"bins": 15, "strategy": "uniform", "norm": "l1"}}
@@ -81,7 +82,8 @@ def make_record(
             "n_features": 2, "classes": list(range(len(prior or ()))), "prior": list(prior) if prior else None, "source": {},
         },
         **{part: science[part]["name"] for part in ("parent", "calibrator", "gate", "detector", "recalibrator")},
-        "method": method, "protocol": protocol, "seed": seed, "config": science, "metrics": entries, "ood_sets": [], "learnt": {},
+        "method": method, "protocol": protocol, "seed": seed, "config": science, "metrics": entries,
+        "about_metrics": about_metrics(one["metric"] for one in entries), "ood_sets": [], "learnt": {},
         "files": {"predictions": "predictions.parquet", "tables": {}, "figures": []}, "warnings": [], "from_store": [],
         "versions": {}, "git": None, "host": {},
         "seconds": {"fit": 1.25, "evaluate": 0.5}, "peak_memory_mb": {"fit": 200.0, "evaluate": 150.0},

@@ -27,12 +27,12 @@ def test_names_are_those_that_are_typed_and_read(there) -> None:
         "error": ("error", "lower"),
         "ece": ("ECE (15 bins)", "lower"),
         "nll": ("NLL (clip 1e-06)", "lower"),
-        "mmc": ("mean max confidence", "neither"),
+        "mmc": ("mean max confidence", None),
         "hellinger@grid": ("Hellinger on the grid", "lower"),
-        "mmc@sphere:radius=1": ("confidence at radius 1", "neither"),
-        "mmc@sphere:radius=2": ("confidence at radius 2", "neither"),
-        "mmc@sphere:radius=5": ("confidence at radius 5", "neither"),
-        "oce@sphere:radius=1": ("OCE at radius 1", "neither"),  # there are training data
+        "mmc@sphere:radius=1": ("confidence at radius 1", None),
+        "mmc@sphere:radius=2": ("confidence at radius 2", None),
+        "mmc@sphere:radius=5": ("confidence at radius 5", None),
+        "oce@sphere:radius=1": ("OCE at radius 1", None),  # there are training data
         "oce@sphere:radius=2": ("OCE at radius 2", "lower"),
         "oce@sphere:radius=5": ("OCE at radius 5", "lower"),
         "oce@kmnist": ("OCE on kmnist", "lower"),
@@ -43,7 +43,7 @@ def test_where_a_family_meets_the_data_nothing_is_better(record) -> None:
     one = record(values={"oce@ellipse:axis=30": 0.1})
     one["metrics"][0]["in_distribution"] = True
     inside, outside = (measure for measure, _ in measured(one))
-    assert (inside.better, outside.better) == ("neither", "lower")
+    assert (inside.better, outside.better) == (None, "lower")
     assert outside.label == "OCE on ellipse, axis 30"
 
 
@@ -68,9 +68,34 @@ def test_where_better_is(record) -> None:
     ]  # fmt: skip
 
 
-def test_a_metric_that_nobody_knows_has_no_direction(record) -> None:
-    (measure, _), *_ = measured(record(values={"my_score": 1.0}))
-    assert (measure.id, measure.label, measure.better) == ("my_score", "my_score", "neither")
+def test_a_metric_of_the_user_s_own_is_what_its_record_says(record) -> None:
+    one = record(values={"my_score": 1.0, "ece": 0.5, "mine@kmnist": 0.5})
+    one["about_metrics"]["my_score"] = {"label": "my score", "better": "higher", "unit": "points"}
+    one["about_metrics"]["mine"] = {"label": "mine", "better": None, "detects": True}
+    one["about_metrics"]["ece"]["label"] = "ECE of long ago"
+    found = {measure.metric: measure for measure, _ in measured(one)}
+    mine = found["my_score"]
+    assert (mine.id, mine.label, mine.better, mine.about.unit) == ("my_score", "my score", "higher", "points")
+    assert (found["mine"].detects, found["mine"].ideal) == (True, "none")
+    assert found["ece"].label == "ECE of long ago (15 bins)"  # the record counts, not what is installed here
+    usual = next(measure for measure, _ in measured(record(values={"my_score": 1.0})))
+    assert usual != mine and (usual.label, usual.better) == ("my_score", None)
+
+
+def test_a_score_of_sets_is_another_measure_than_one_of_rows(record) -> None:
+    one = record(values={"auroc@kmnist": 0.9, "auroc@sphere:radius=2": 0.9})
+    for entry in one["metrics"]:
+        if entry["of"] == "calibrated":
+            entry["n_of"] = "sets of 20 rows" if entry["ood"] == "kmnist" else "rows in sets of 20"
+    labels = {(entry["of"], measure.label, measure.n_of) for measure, entry in measured(one)}
+    assert labels == {
+        ("parent", "AUROC on kmnist", "rows"),
+        ("parent", "AUROC at radius 2", "rows"),
+        ("calibrated", "AUROC of sets of 20 rows on kmnist", "sets of 20 rows"),
+        ("calibrated", "AUROC of rows in sets of 20 at radius 2", "rows in sets of 20"),
+    }
+    assert len({measure for measure, _ in measured(one)}) == 4
+    assert len(select([measure for measure, _ in measured(one)], ["auroc"], ["kmnist"])) == 2
 
 
 def test_other_options_or_other_draws_are_another_measure(record) -> None:

@@ -46,5 +46,15 @@ def test_so_is_one_of_a_number(record, key) -> None:
     assert lacking(one) == f"metrics.{key}"
 
 
+@pytest.mark.parametrize("name", ["nll", "pit_histogram"])
+def test_so_is_a_metric_or_a_table_of_which_nothing_is_said(record, name) -> None:
+    one = record()
+    one["files"]["tables"] = {"pit_histogram": "tables/pit_histogram.csv"}
+    one["about_metrics"]["pit_histogram"] = {"label": "PIT histogram", "better": None}
+    assert lacking(one) is None
+    del one["about_metrics"][name]
+    assert lacking(one) == f"about_metrics.{name}"
+
+
 def test_a_group_that_is_no_mapping_is_named(record) -> None:
     assert lacking(record() | {"dataset": "spiral"}) == "dataset.name"

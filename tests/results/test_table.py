@@ -28,7 +28,8 @@ def test_every_number_is_a_row_under_documented_columns(runs) -> None:
         "dataset": "b|c", "method": "gated_kdf", "parent": "random_forest", "calibrator": "kdf", "gate": "density",
         "detector": "none", "recalibrator": "none", "protocol": "held_out", "seed": 3,
         "run_id": runs[1].record["run_id"], "of": "calibrated", "metric": "oce", "on": "ood", "ood": "sphere", "params": "radius=2",
-        "in_distribution": False, "options": "", "value": 0.25, "stderr": 0.01, "n": 50, "better": "lower", "prior": 0.6, "n_train": 100,
+        "in_distribution": False, "options": "", "value": 0.25, "stderr": 0.01, "n": 50, "n_of": "rows", "label": "OCE", "better": "lower",
+        "unit": None, "prior": 0.6, "n_train": 100,
         "n_calibration": 30, "n_test": 40, "n_features": 2, "fingerprint": "b|c 3", "seconds": 1.75, "peak_memory_mb": 200.0,
         "path": str(runs[1].path),
     }  # fmt: skip
@@ -40,7 +41,7 @@ def test_a_regressor_has_no_prior_and_says_what_recalibrates_it(record, found) -
     table = columns(found([record("x", "global_pit-as_in_paper", values={"crps": 0.3, "my_score": 2.0}, **parts)]))
     last = {name: values[-1] for name, values in table.items()}
     assert (last["recalibrator"], last["protocol"], last["prior"], last["detector"]) == ("global_pit", "paper", None, "none")
-    assert (last["metric"], last["value"], last["better"]) == ("my_score", 2.0, "neither")
+    assert (last["metric"], last["value"], last["better"]) == ("my_score", 2.0, None)
 
 
 def test_some_measures_only(runs) -> None:
@@ -74,7 +75,7 @@ def test_a_file_has_the_same_numbers(runs, tmp_path, kind) -> None:
     expected = pd.DataFrame({name: ["" if v is None else v for v in values] for name, values in table.items()})
     expected[["value", "stderr"]] = expected[["value", "stderr"]].replace("", None).astype(float)
     if kind == "parquet":
-        expected["ood"] = expected["ood"].replace("", None)
+        expected[["ood", "unit"]] = expected[["ood", "unit"]].replace("", None)
     pd.testing.assert_frame_equal(read, expected, check_exact=True, check_dtype=kind == "parquet")
 
 

@@ -56,9 +56,9 @@ class SlowCalibrator(Uncalibrated):
         super()._fit_after(train, calibration)
 
 class SlowSphere(Sphere):
-    def sets(self, train, rng):
+    def sets(self, splits, rng):
         visit("evaluate")
-        return super().sets(train, rng)
+        return super().sets(splits, rng)
 '''
 
 

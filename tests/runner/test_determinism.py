@@ -50,6 +50,7 @@ def run(*arguments: str) -> None:
     assert main(["run", *arguments, *COMMON]) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.filterwarnings("ignore:training stopped")
 def test_cores_change_no_bit(case):
@@ -58,6 +59,7 @@ def test_cores_change_no_bit(case):
     assert results("on_1") == results("on_2") != {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", ["kdf", "gated_best", "kdn"])
 def test_a_sweep_changes_no_bit_whoever_starts_its_jobs(case):
     for seed in (0, 1):

@@ -82,10 +82,10 @@ def test_few_sets_are_alive_at_once(tiny, monkeypatch):
     log: list[str] = []
 
     class Source:
-        def sets(self, train, rng):
+        def sets(self, splits, rng):
             for i in range(5):
                 log.append(f"draw {i}")
-                yield OodSet("late", train.X[:10], {"i": float(i)}, (2.0,))
+                yield OodSet("late", splits.train.X[:10], {"i": float(i)}, (2.0,))
 
     class Even:
         def predict_proba(self, X):

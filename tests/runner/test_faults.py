@@ -19,6 +19,8 @@ from kdgraph.runner.files import write_atomically
 
 from .conftest import TINY
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 RUN = ["run", *TINY, "calibrator=isotonic"]
 

@@ -71,6 +71,7 @@ def test_a_run_that_is_known_and_not_done_is_done(composed):
     assert n_done() == 2 and len(composed) == 3
 
 
+@pytest.mark.slow
 def test_other_yaml_is_another_index(composed, folder):
     yaml = folder / "mine" / "calibrator" / "own.yaml"
     text = "# Own\nname: own\n_target_: kdgraph.calibration.ScoreMap\nmethod: {}\n"
@@ -89,6 +90,7 @@ def test_other_yaml_is_another_index(composed, folder):
     assert len(list(Path("outputs/.sweeps").glob("index-*.jsonl"))) == KEPT and n_done() == 4
 
 
+@pytest.mark.slow
 def test_a_table_that_has_changed_is_not_done(composed):
     sweep(*TABLE)
     assert (n_done(), len(composed)) == (2, 2)

@@ -9,14 +9,17 @@ import sys
 from pathlib import Path
 
 import pandas as pd
+import pytest
 
 from kdgraph.cli import main
 from kdgraph.config import compose
-from kdgraph.runner import evaluate as evaluating
+from kdgraph.runner import stored
 from kdgraph.runner.run import run
 from kdgraph.runner.watch import Watch
 
 from .conftest import TINY, Parts, wait_until
+
+pytestmark = pytest.mark.slow
 
 STAGES = ("split", "fit", "calibrate", "evaluate")
 
@@ -83,13 +86,13 @@ def test_so_does_a_parallel_sweep(parts):
 
 
 def test_methods_on_one_parent_ask_it_once(tmp_path, monkeypatch):
-    known, real = [], evaluating.evaluate
+    known, real = [], stored.evaluate
 
     def evaluate(*models, parent_says, **more):
         known.append(parent_says is not None)
         return real(*models, parent_says=parent_says, **more)
 
-    monkeypatch.setattr(evaluating, "evaluate", evaluate)
+    monkeypatch.setattr(stored, "evaluate", evaluate)
     records = [
         run(compose([*TINY, f"calibrator={name}", f"out={tmp_path / out}"])) for name, out in (("kdf", "1"), ("none", "1"), ("none", "2"))
     ]

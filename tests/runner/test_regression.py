@@ -114,28 +114,6 @@ def test_tables_of_a_regression_run_as_they_are(name, kdg):
     assert 0.85 < values["coverage"] <= 1  # 133 to 600 test rows
 
 
-REFUSED = {
-    "a calibrator on a regressor": (
-        ["dataset=heteroscedastic", *SIZES, "calibrator=kdf"],
-        "calibrator=kdf repairs class probabilities, and the parent predicts none; choose calibrator=none",
-    ),
-    "a gate on a regressor": (
-        ["dataset=heteroscedastic", *SIZES, "gate=density"],
-        "gate=density repairs class probabilities, and the parent predicts none; choose gate=none",
-    ),
-    "a recalibrator on a classifier": (
-        ["dataset=iris", "method=none", "recalibrator=global_pit"],
-        "recalibrator=global_pit repairs predictive distributions, and the parent predicts none; choose recalibrator=none",
-    ),
-}
-
-
-@pytest.mark.parametrize("case", REFUSED)
-def test_what_does_not_go_together_is_told_in_one_line(case, kdg):
-    arguments, sentence = REFUSED[case]
-    assert kdg("run", *arguments) == (2, "", f"kdg: {sentence}\n")
-
-
 def test_a_classifier_on_a_regression_is_refused_before_it_is_fitted():
     train = split(compose(["dataset=friedman1"]).dataset, 0).train
     with pytest.raises(ConfigError, match=r"^dataset=friedman1 is for regression, and parent=random_forest is a classifier; "):

@@ -14,10 +14,11 @@ from kdgraph.errors import ConfigError
 from kdgraph.metrics import METRICS, score
 from kdgraph.persistence.archive import unpack
 from kdgraph.runner.record import json_safe
-from kdgraph.runner.run import run, stage_keys
+from kdgraph.runner.run import run
 from kdgraph.runner.rundir import RunDir
 from kdgraph.runner.stages import calibrate, fit, split, stage_rng
 from kdgraph.runner.store import Store
+from kdgraph.runner.stored import stage_keys
 from kdgraph.runner.watch import Watch
 
 from .conftest import TINY
@@ -41,10 +42,9 @@ def small(tmp_path_factory):
 
 def test_the_record_is_complete(small):
     config, record = small
-    first = (
-        "schema run_id dataset parent calibrator gate detector recalibrator method protocol seed config metrics ood_sets learnt files store"
-    )
-    assert list(record) == [*first.split(), "seconds", "peak_memory_mb", "warnings", "from_store", "versions", "git", "host"]
+    what = "schema run_id dataset parent calibrator gate detector recalibrator method protocol seed config"
+    found = "metrics about_metrics ood_sets learnt files store"
+    assert list(record) == [*what.split(), *found.split(), "seconds", "peak_memory_mb", "warnings", "from_store", "versions", "git", "host"]
     assert record["dataset"]["n_calibration"] == 26 and record["dataset"]["classes"] == [0, 1] and sum(record["dataset"]["prior"]) == 1
     assert set(record["seconds"]) == {"split", "fit", "calibrate", "evaluate", "figures"} == set(record["peak_memory_mb"])
     assert record["learnt"]["calibrator"]["n_polytopes"] > 0 and 0 <= record["learnt"]["calibrator"]["singleton_share"] <= 1
@@ -135,9 +135,8 @@ def test_a_parent_predicts_on_one_core_and_is_seeded():
 def test_a_parent_without_probabilities_is_refused():
     config = compose(TINY)
     node = {"name": "svm", "_target_": "sklearn.svm.LinearSVC"}
-    with pytest.raises(
-        ConfigError, match=r"^parent svm \(sklearn.svm.LinearSVC\) predicts no probabilities; choose one with predict_proba$"
-    ):
+    what = r"dataset=spiral has classes, and parent=svm predicts no probabilities \(it has no predict_proba\)"
+    with pytest.raises(ConfigError, match=f"^{what}; choose another, such as parent=random_forest$"):
         fit(node, split(config.dataset, 0).train, seed=0, n_jobs=1)
 
 

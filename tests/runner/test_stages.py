@@ -6,15 +6,12 @@ import pickle
 
 import numpy as np
 import pytest
-from sklearn.dummy import DummyClassifier
-from sklearn.ensemble import RandomForestClassifier
 
 from kdgraph.config import compose
 from kdgraph.data.simulations import Shapes, Spiral
 from kdgraph.data.splits import make_splits
 from kdgraph.errors import ConfigError
-from kdgraph.parents.networks import MultilayerPerceptron
-from kdgraph.runner.stages import fit, takes
+from kdgraph.runner.stages import fit
 
 MLP = {
     "name": "mlp",
@@ -65,16 +62,3 @@ def test_networks_for_images_take_no_vectors(spiral, name):
     with pytest.raises(ConfigError) as caught:
         fit(compose([f"parent={name}"]).parent, spiral, seed=0, n_jobs=1)
     assert str(caught.value) == f"dataset=spiral has vectors, and parent={name} takes images; choose another: parent=mlp"
-
-
-class WithoutTags:
-    """A classifier that knows nothing of scikit-learn."""
-
-
-@pytest.mark.parametrize(
-    ("parent", "expected"),
-    [(MultilayerPerceptron(), True), (DummyClassifier(), True), (WithoutTags(), True), (RandomForestClassifier(), False)],
-    ids=lambda value: type(value).__name__,
-)
-def test_a_parent_says_by_its_tags_whether_it_takes_images(parent, expected):
-    assert takes(parent, "three_d_array") == expected

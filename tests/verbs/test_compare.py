@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from kdgraph.cli import main
-from kdgraph.results.compare_rows import COLUMNS
+from kdgraph.results.comparison.rows import COLUMNS
 from tests.results.conftest import make_record, write
 
 LEVELS = {"kdf": -0.1, "isotonic": 0.0, "sigmoid": 0.1}

@@ -182,6 +182,7 @@ def test_a_sweep_leaves_out_what_is_not_at_hand(kdg, where, openml_cache, no_rep
     assert not list(tmp_path.rglob("error.txt"))
 
 
+@pytest.mark.slow
 def test_a_parallel_sweep_leaves_it_out_too(kdg, openml_cache, no_reply):
     bake(openml_cache, 62, numbers())
     get_reusable_executor().shutdown(wait=True)  # processes of an earlier test know another cache

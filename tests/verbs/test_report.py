@@ -29,6 +29,7 @@ def test_the_page_is_written_and_its_size_is_said(kdg, tmp_path):
     assert "<code>kdg report</code>" in page
 
 
+@pytest.mark.slow
 def test_the_same_runs_give_the_same_page(kdg, tmp_path):
     kdg("--output", "a.html", "--title", "A")
     first = (tmp_path / "a.html").read_bytes()
@@ -36,6 +37,7 @@ def test_the_same_runs_give_the_same_page(kdg, tmp_path):
     assert (tmp_path / "a.html").read_bytes() == first
 
 
+@pytest.mark.slow
 def test_filters_choose_and_runs_without_a_result_are_counted(kdg, tmp_path):
     failed = tmp_path / "outputs" / "wine" / "kdf" / "0" / "error.txt"
     failed.parent.mkdir(parents=True)
@@ -44,6 +46,7 @@ def test_filters_choose_and_runs_without_a_result_are_counted(kdg, tmp_path):
     assert kdg("dataset=spiral", "--output", "spiral.html")[1].startswith("spiral.html   1 run   0.")
 
 
+@pytest.mark.slow
 def test_records_of_another_version_are_told_and_noted_in_the_page(kdg, tmp_path):
     old = make_record("dataset=spiral", "method=kdf", seed=5) | {"schema": 1}
     write(tmp_path / "outputs", [old])
@@ -78,6 +81,7 @@ def test_what_cannot_be_used_is_told_in_one_line(kdg, arguments, line):
     assert told.replace("'none', 'some', 'all'", "none, some, all") == line
 
 
+@pytest.mark.slow
 def test_a_file_that_cannot_be_written_is_told(kdg, tmp_path):
     (tmp_path / "file").write_text("")
     code, said, told = kdg("--output", "file/report.html")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from dataclasses import KW_ONLY, dataclass
+from typing import ClassVar
 
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from kdgraph.metrics import TopLabel
-from kdgraph.parameters import OpenFraction
 from kdgraph.parents import PostHocClassifier, Rows
 
 
@@ -19,12 +19,13 @@ def _fills_rows(self: TopLabelCalibrator) -> bool:
     return True
 
 
+@dataclass(eq=False, repr=False)
 class TopLabelCalibrator(PostHocClassifier):
-    """Confidence c(k, s) that class k is right where the parent predicts it with the score s.
+    """Confidence c(k, s) that class k is right where the parent predicts it with the score s (Salamon et al., Eq. 2).
 
-    A subclass implements ``_fit_confidence(top, correct)`` and ``_confidence(top)``. The predicted class stays the parent's, also where the
-    confidence falls below 1/K. Under ``protocol=paper`` the calibration rows are the test rows, which is how Salamon et al. draw their
-    curves.
+    A subclass implements ``_fit_confidence(top, correct, weight)`` and ``_confidence(top)``. The predicted class stays the parent's, also
+    where the confidence falls below 1/K. Under ``protocol=paper`` the calibration rows are the test rows, which is how Salamon et al. draw
+    their curves.
 
     Parameters
     ----------
@@ -36,16 +37,13 @@ class TopLabelCalibrator(PostHocClassifier):
 
     References
     ----------
-    Salamon et al., kernel-density estimates of top-label confidence, section II.
+    Salamon et al., Estimating classification confidence using kernel densities, Section III.
     """
 
-    paper_protocol: ClassVar = "in_sample"
+    _: KW_ONLY
+    fill_proba: bool = False
 
-    def __init__(self, estimator: Any, *, fill_proba: bool = False, calibration_size: OpenFraction = 0.3, random_state: Any = None) -> None:
-        self.estimator = estimator
-        self.fill_proba = fill_proba
-        self.calibration_size = calibration_size
-        self.random_state = random_state
+    paper_protocol: ClassVar = "in_sample"
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         top = TopLabel.of(self.estimator_.predict_proba(calibration.X))

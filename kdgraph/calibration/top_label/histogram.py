@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 
 from kdgraph.calibration.top_label.base import TopLabelCalibrator
 from kdgraph.metrics import TopLabel
 from kdgraph.metrics.calibration import Strategy, bin_edges, bin_of
-from kdgraph.parameters import Count, OpenFraction
+from kdgraph.parameters import Count
 
 
+@dataclass(eq=False, repr=False)
 class HistogramBinning(TopLabelCalibrator):
     """The share of right predictions among calibration rows of the same class and bin of scores.
 
@@ -45,21 +46,10 @@ class HistogramBinning(TopLabelCalibrator):
     array([0.5, 0.5, 1. , 1. ])
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        bins: Count = 10,
-        strategy: Strategy = "uniform",
-        by_class: bool = True,
-        fill_proba: bool = False,
-        calibration_size: OpenFraction = 0.3,
-        random_state: Any = None,
-    ) -> None:
-        super().__init__(estimator, fill_proba=fill_proba, calibration_size=calibration_size, random_state=random_state)
-        self.bins = bins
-        self.strategy: Strategy = strategy
-        self.by_class = by_class
+    _: KW_ONLY
+    bins: Count = 10
+    strategy: Strategy = "uniform"
+    by_class: bool = True
 
     def _fit_confidence(self, top: TopLabel, correct: np.ndarray, weight: np.ndarray) -> None:
         of_class = self._bins_for(top.predicted)

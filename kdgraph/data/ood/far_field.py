@@ -6,28 +6,28 @@ categories of each row are those of a training row drawn at random.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
 import numpy as np
 
-from kdgraph.data.dataset import Dataset, OodSet
-from kdgraph.errors import DataError, ParameterError
+from kdgraph.data.dataset import OodSet, Splits
+from kdgraph.data.ood.rows import a_seed, generator_of, largest_norm, like_rows_of, n_features_of, numbers_of
+from kdgraph.errors import ParameterError
 from kdgraph.parameters import Count, NonNegative, Positive, check_parameters
 
 Draw = Literal["uniform", "cube"]
 
 
 class Sphere:
-    """Rows at exact distances from the origin, one set for each radius.
+    """Rows at exact distances from the origin, one set for each radius: Figure 1 of Dey et al. (2024), in any dimension.
 
     Parameters
     ----------
     radii : distances from the origin, in scaled features. After ``max_norm`` scaling the training rows lie within 1.
     n : rows of each set.
     draw : "uniform" draws directions uniformly, as normalised Gaussians. "cube" normalises uniform draws from [-1, 1]^d, as the results of
-        Dey et al., "Deep discriminative to kernel density graph", were made; these crowd towards the diagonals.
+        Dey et al. (2024), "Deep discriminative to kernel density graph", were made; these crowd towards the diagonals.
     unit : what a radius of 1 is. "feature" is 1 in scaled features. "max_norm" is the largest L2 norm of the training rows, within which
         they lie whatever their scale: that of an image, whose pixels are in [0, 1], can be a hundred.
 
@@ -49,8 +49,9 @@ class Sphere:
         self.unit = unit
         check_parameters(self)
 
-    def sets(self, train: Dataset, rng: np.random.Generator) -> Iterator[OodSet]:
-        """One set for each radius, with rows like those of ``train``, drawn when it is asked for; its ``params`` give the radius."""
+    def sets(self, splits: Splits, rng: np.random.Generator) -> Iterator[OodSet]:
+        """One set for each radius, with rows like the training rows, drawn when it is asked for; its ``params`` give the radius."""
+        train = splits.train
         family = int(rng.integers(2**63))
         unit = largest_norm(numbers_of(train)) if self.unit == "max_norm" else 1.0
         for radius in map(float, self.radii):
@@ -60,7 +61,7 @@ class Sphere:
 
 
 class Annulus:
-    """Rows uniform by volume between two spheres around the origin.
+    """Rows uniform by volume between two spheres around the origin. Ours: one set in place of many radii.
 
     Parameters
     ----------
@@ -76,27 +77,28 @@ class Annulus:
         if not inner < outer:
             raise ParameterError(f"inner must be less than outer = {outer}, got {inner}")
 
-    def sets(self, train: Dataset, rng: np.random.Generator) -> list[OodSet]:
-        """One set with rows like those of ``train``.
+    def sets(self, splits: Splits, rng: np.random.Generator) -> list[OodSet]:
+        """One set with rows like the training rows.
 
         The share of the volume within radius r is (r^d - inner^d) / (outer^d - inner^d); its inverse is taken relative to ``outer``,
         because 5^784 is beyond float64.
         """
+        train = splits.train
         d = n_features_of(train)
         hollow = (self.inner / self.outer) ** d
         radius = self.outer * (hollow + rng.random(self.n) * (1 - hollow)) ** (1 / d)
         X = radius[:, None] * directions(self.n, d, rng)
-        return [OodSet("annulus", like_rows_of(train, X, _a_seed(rng)), {"inner": float(self.inner), "outer": float(self.outer)})]
+        return [OodSet("annulus", like_rows_of(train, X, a_seed(rng)), {"inner": float(self.inner), "outer": float(self.outer)})]
 
 
 class Box:
-    """Rows uniform in the box [low, high]^d, outside of a box in it where training data may be.
+    """Rows uniform in the box [low, high]^d, outside of a box in it where training data may be: Figure 1 of Dey et al. (2024), of any size.
 
     Parameters
     ----------
     low, high : ends of every feature, in scaled features.
     hole : ends of the box that is left out, or None. The default leaves out where the simulations live: [-2, 2]² without [-1, 1]² is the
-        region that Dey et al., "Deep discriminative to kernel density graph", draw as out of distribution.
+        region that the paper draws as out of distribution.
     n : rows.
     """
 
@@ -112,14 +114,15 @@ class Box:
             rule = f"two increasing ends in [{low}, {high}] that leave 1 % of it free, or null"
             raise ParameterError(f"hole must be {rule}, got {list(hole)}")
 
-    def sets(self, train: Dataset, rng: np.random.Generator) -> list[OodSet]:
-        """One set with rows like those of ``train``; rows in the hole are drawn again."""
+    def sets(self, splits: Splits, rng: np.random.Generator) -> list[OodSet]:
+        """One set with rows like the training rows; rows in the hole are drawn again."""
+        train = splits.train
         X = rng.uniform(self.low, self.high, (self.n, n_features_of(train)))
         again = self._in_hole(X)
         while again.any():
             X[again] = rng.uniform(self.low, self.high, (again.sum(), X.shape[1]))
             again = self._in_hole(X)
-        return [OodSet("box", like_rows_of(train, X, _a_seed(rng)), {"low": float(self.low), "high": float(self.high)})]
+        return [OodSet("box", like_rows_of(train, X, a_seed(rng)), {"low": float(self.low), "high": float(self.high)})]
 
     def _in_hole(self, X: np.ndarray) -> np.ndarray:
         if self.hole is None:
@@ -129,7 +132,7 @@ class Box:
 
 
 class GaussianNoise:
-    """Rows of independent Gaussian noise.
+    """Rows of independent Gaussian noise, as in Tree-based Ensemble Learning for Out-of-distribution Detection (TOOD), Section 5.1.
 
     Parameters
     ----------
@@ -145,65 +148,18 @@ class GaussianNoise:
         self.n = n
         check_parameters(self)
 
-    def sets(self, train: Dataset, rng: np.random.Generator) -> list[OodSet]:
-        """One set with rows like those of ``train``."""
+    def sets(self, splits: Splits, rng: np.random.Generator) -> list[OodSet]:
+        """One set with rows like the training rows."""
+        train = splits.train
         X = self.std * rng.normal(size=(self.n, n_features_of(train)))
         if self.like == "train":
             flat = numbers_of(train)
             X = flat.mean(axis=0, dtype=np.float64) + X * flat.std(axis=0, dtype=np.float64)
-        return [OodSet("gaussian", like_rows_of(train, X, _a_seed(rng)), {"std": float(self.std)})]
+        return [OodSet("gaussian", like_rows_of(train, X, a_seed(rng)), {"std": float(self.std)})]
 
 
 def directions(n: int, n_features: int, rng: np.random.Generator, draw: Draw = "uniform") -> np.ndarray:
-    """``n`` unit vectors, Float[n, d]: normalised Gaussians, or normalised draws from the cube [-1, 1]^d."""
+    """``n`` unit vectors, Float[n, d]: normalised Gaussians (Muller, 1959), or normalised draws from the cube [-1, 1]^d."""
     X = rng.normal(size=(n, n_features)) if draw == "uniform" else rng.uniform(-1, 1, (n, n_features))
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     return X
-
-
-def n_features_of(train: Dataset) -> int:
-    """Numbers in a row: of an image, its pixels times its channels; categories are none."""
-    n = math.prod(train.X.shape[1:]) - int(train.is_categorical.sum())
-    if not n:
-        raise DataError(f"{train.name} has no numeric feature, and these rows out of distribution are points in space; give ood=none")
-    return n
-
-
-def numbers_of(train: Dataset) -> np.ndarray:
-    """Float[n, d]: the training rows as flat vectors, without categories; a missing value is its feature's mean."""
-    if not train.needs_encoding:
-        return train.X.reshape(len(train.X), -1)
-    X = train.X[:, ~train.is_categorical]
-    known = ~np.isnan(X)
-    mean = np.where(known, X, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
-    return np.where(known, X, mean)
-
-
-def like_rows_of(train: Dataset, X: np.ndarray, seed: int) -> np.ndarray:
-    """Rows X: Float64[n, d] of numbers as rows of the shape and type of ``train``'s; what an image cannot hold is not cut off.
-
-    ``seed`` decides from which training rows categories are taken.
-    """
-    if train.are_images:
-        return X.reshape(len(X), *train.X.shape[1:]).astype(train.X.dtype, copy=False)
-    if not train.is_categorical.any():
-        return X
-    rows = train.X[np.random.default_rng(seed).integers(len(train.X), size=len(X))]
-    rows[:, ~train.is_categorical] = X
-    return rows
-
-
-def _a_seed(rng: np.random.Generator) -> int:
-    return int(rng.integers(2**63))
-
-
-def generator_of(family: int, value: float, *more: int) -> np.random.Generator:
-    """The generator of one set of a family: made from its value, not from its place among the others."""
-    return np.random.default_rng([family, *more, int(np.float64(value).view(np.uint64))])
-
-
-def largest_norm(X: np.ndarray, rows_at_a_time: int = 256) -> float:
-    """The largest L2 norm of the rows of X: Float[n, …], in float64, some rows at a time: images are held in float32."""
-    flat = X.reshape(len(X), -1)
-    blocks = (flat[start : start + rows_at_a_time].astype(np.float64) for start in range(0, len(flat), rows_at_a_time))
-    return max(float(np.linalg.norm(block, axis=1).max()) for block in blocks)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kdgraph.data.dataset import Dataset, OodSet
+from kdgraph.data.dataset import Dataset, OodSet, Splits
 from kdgraph.parameters import Count, check_parameters
 
 LEVELS = 256
@@ -20,9 +20,9 @@ class UniformNoise:
 
     Notes
     -----
-    Of images, every pixel is an integer drawn uniformly from 0 to 255, divided by 255: the noise set of Dey et al., "Deep discriminative to
-    kernel density graph", Tables 1 and 4 (1,000 images of 3 × 32 × 32), in the shape of the training images. So are the vectors of a data
-    set of images that is read as vectors.
+    Of images, every pixel is an integer drawn uniformly from 0 to 255, divided by 255: the noise set of Dey et al. (2024), "Deep
+    discriminative to kernel density graph", Tables 1 and 4 (1,000 images of 3 × 32 × 32), in the shape of the training images. So are the
+    vectors of a data set of images that is read as vectors.
 
     Of other vectors, every feature is drawn uniformly between the smallest and the largest value that it has in the training rows, and a
     category uniformly among those that the source names. Each value alone is one that the data could have; only their combination is not.
@@ -32,13 +32,14 @@ class UniformNoise:
         self.n = n
         check_parameters(self)
 
-    def sets(self, train: Dataset, rng: np.random.Generator) -> list[OodSet]:
-        """One set with rows like those of ``train``."""
+    def sets(self, splits: Splits, rng: np.random.Generator) -> list[OodSet]:
+        """One set with rows like the training rows."""
+        train = splits.train
         shape = (self.n, *train.X.shape[1:])
         if train.are_images or "image_shape" in train.facts:
             X = rng.integers(0, LEVELS, shape).astype(train.X.dtype)
             X /= LEVELS - 1
-            return [OodSet("noise", X, as_measured=True)]
+            return [OodSet("noise", splits.scaling.apply(X))]
         return [OodSet("noise", _in_the_box(train, shape, rng))]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kdgraph.data.dataset import TEST, Dataset, OodSet
+from kdgraph.data.dataset import TEST, Dataset, OodSet, Splits
 from kdgraph.data.images.shape import like_images_of
 from kdgraph.data.sources import Fetched, Simulation, Table
 from kdgraph.errors import DataError
@@ -19,6 +19,8 @@ OTHER = "choose another data set: ood.name=…"
 
 class OtherDataset:
     """Rows of another data set, drawn at random: of its official test rows where it has them, else of all.
+
+    As CIFAR-100 and SVHN are for CIFAR-10 in Table 1 of Dey et al. (2024), "Deep discriminative to kernel density graph".
 
     Images get the shape of the training images: another size by bilinear interpolation, grey from colours (Rec. 601 luma), colours from
     grey by repeating it. Where the training rows are vectors of pixels, these images become vectors as well. Vectors must have as many
@@ -40,21 +42,22 @@ class OtherDataset:
         if isinstance(self.source, Fetched):
             self.source.prefetch(progress)
 
-    def sets(self, train: Dataset, rng: np.random.Generator) -> list[OodSet]:
-        """One set with rows like those of ``train``.
+    def sets(self, splits: Splits, rng: np.random.Generator) -> list[OodSet]:
+        """One set with rows like the training rows.
 
         Raises
         ------
         DataError
             If the other data set is the one that is trained on, or its rows cannot be made like these.
         """
+        train = splits.train
         if self.source.name == train.name:
             raise DataError(f"{train.name} is the data set that is trained on, so its rows are in distribution; {OTHER}")
         X, other, facts = self._rows(rng)
         if other is not None:
             _refuse_the_same(train, other)
         X, repaired = _like(train, X, other, self.source.name)
-        return [OodSet(self.source.name, X, facts={**facts, "repaired": repaired}, as_measured=True)]
+        return [OodSet(self.source.name, splits.scaling.apply(X), facts={**facts, "repaired": repaired})]
 
     def _rows(self, rng: np.random.Generator) -> tuple[np.ndarray, Dataset | None, dict[str, Any]]:
         """Rows as they are measured, the table that they come from, and facts."""

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import numpy as np
 
-from kdgraph.data.dataset import Dataset, OodSet
-from kdgraph.data.ood.far_field import generator_of
+from kdgraph.data.dataset import Dataset, OodSet, Splits
+from kdgraph.data.ood.rows import generator_of
 from kdgraph.data.simulations.plane import balanced_labels
 from kdgraph.data.simulations.shapes import Canvas, Intensity, half_axes
 from kdgraph.errors import DataError, ParameterError
@@ -20,7 +20,7 @@ Axis = Annotated[float, Range(0.01)]
 
 
 class SemanticShifts:
-    """The three shifts of Dey et al., "Deep discriminative to kernel density graph", Section 5.2.1, Figure 3 D to F, one set a value.
+    """The three shifts of Dey et al. (2024), "Deep discriminative to kernel density graph", Figure 3 D to F, Section 5.2.1, a set a value.
 
     Images have the size and the channels of the training images, which must be :class:`kdgraph.data.simulations.Shapes`; radius, sides,
     intensity, rotated and inside must be as there.
@@ -67,8 +67,9 @@ class SemanticShifts:
         if len(sides) != 2:
             raise ParameterError(f"sides must be a width and a height, got {list(sides)}")
 
-    def sets(self, train: Dataset, rng: np.random.Generator) -> Iterator[OodSet]:
+    def sets(self, splits: Splits, rng: np.random.Generator) -> Iterator[OodSet]:
         """One set for each value, drawn when it is asked for: 200 images of 3 × 100 × 100 are 24 MB, and there are 41 sets."""
+        train = splits.train
         canvas = self._canvas(train)
         family = int(rng.integers(2**63))
         for name, parameter, values, draw, id_values in (

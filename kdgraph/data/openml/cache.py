@@ -157,18 +157,12 @@ def _data_file(folder: Path, id: int) -> Path | None:
 
 
 def _read_arff(data: OpenmlData) -> pd.DataFrame:
-    import arff
-    import pandas as pd
+    from kdgraph.data.files.arff import frame_of_arff
 
     with data.file.open(encoding="utf-8") as file:
-        found = arff.load(file, return_type=arff.DENSE_GEN)
-        names, kinds = zip(*found["attributes"], strict=True)
-        frame = pd.DataFrame.from_records(list(found["data"]), columns=list(names))
-    for name, kind in zip(names, kinds, strict=True):
-        if isinstance(kind, list):
-            frame[name] = frame[name].astype("category")
-        elif kind != "STRING":
-            frame[name] = pd.to_numeric(frame[name])
+        frame, nominal = frame_of_arff(file)
+    for name in nominal:
+        frame[name] = frame[name].astype("category")
     return frame
 
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
-from kdgraph.data.dataset import Dataset
+from kdgraph.data.dataset import Dataset, Kind, Task
+from kdgraph.data.frames import ColumnOptions, Require, from_frame
 from kdgraph.errors import DataError
 from kdgraph.parameters import Count, Range, check_parameters
 
 if TYPE_CHECKING:
     from kdgraph.data.openml.cache import OpenmlData
     from kdgraph.data.openml.client import Progress
-    from kdgraph.data.tables.features import Kind
 
 
 class OpenmlTable:
@@ -28,7 +28,7 @@ class OpenmlTable:
     ----------
     id : of the data set, as in openml.org/d/44.
     target : a column; None for the default target of OpenML.
-    task, drop, categorical, missing, groups, split_column, require : as in :class:`kdgraph.data.tables.columns.ColumnOptions`.
+    task, drop, categorical, missing, groups, split_column, require : as in :class:`kdgraph.data.frames.ColumnOptions`.
     task_id, fold : a task of OpenML on this data set and one fold of it (of its first repetition): the fold's rows test, the others
         train. Both or none.
     name : what runs are called; None for openml-<id>.
@@ -38,26 +38,26 @@ class OpenmlTable:
         self,
         id: Count,
         target: str | None = None,
-        task: Literal["auto", "classification", "regression"] = "auto",
+        task: Task = "auto",
         drop: Sequence[str] = (),
         categorical: Sequence[str] = (),
         missing: Sequence[str | float] = (),
         groups: str | None = None,
         split_column: str | None = None,
-        require: Literal["any", "numeric"] = "any",
+        require: Require = "any",
         task_id: Count | None = None,
         fold: Annotated[int, Range(0)] | None = None,
         name: str | None = None,
     ) -> None:
         self.id = id
         self.target = target
-        self.task: Literal["auto", "classification", "regression"] = task
+        self.task: Task = task
         self.drop = drop
         self.categorical = categorical
         self.missing = missing
         self.groups = groups
         self.split_column = split_column
-        self.require: Literal["any", "numeric"] = require
+        self.require: Require = require
         self.task_id = task_id
         self.fold = fold
         self.name = name or f"openml-{id}"
@@ -96,7 +96,6 @@ class OpenmlTable:
 
     def _read(self, data: OpenmlData) -> Dataset:
         from kdgraph.data.openml.cache import read_frame
-        from kdgraph.data.tables.columns import ColumnOptions, from_frame
 
         target = self.target or self._default_target(data)
         kept = {target, self.groups, self.split_column, *self.categorical}

@@ -19,7 +19,7 @@ ROWS_AT_A_TIME = 256
 
 
 class Circle(ScatterSimulation):
-    """Class c lies around a circle of radius radii[c], cut off at the box (-1, 1)².
+    """Class c lies around a circle of radius radii[c], cut off at the box (-1, 1)²: *Circle* of Dey et al. (2024), Appendix C.
 
     Parameters
     ----------
@@ -31,7 +31,8 @@ class Circle(ScatterSimulation):
 
     Notes
     -----
-    With t uniform on the circle, w the radius and s the noise's standard deviation, the density of a class before the cut is
+    The paper has no densities; these are ours. With t uniform on the circle, w the radius and s the noise's standard deviation, that of a
+    class before the cut is
 
         per axis: f(x) = 1/(2π) ∫ φ((x1/cos t - w)/s) φ((x2/sin t - w)/s) / (s² |cos t sin t|) dt over a full turn,
         radial:   f(x) = [φ((r - w)/s) + φ((-r - w)/s)] / (2π r s), r = |x|.

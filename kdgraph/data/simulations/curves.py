@@ -16,10 +16,11 @@ from kdgraph.parameters import Count, Positive
 
 
 class CurveSimulation(ScatterSimulation):
-    """x1 uniform in (-1, 1), x2 = g_c(x1) + N(0, noise_std²) for class c, cut off at the box (-1, 1)².
+    """x1 uniform in (-1, 1), x2 = g_c(x1) + N(0, noise_std²) for class c, cut off at the box (-1, 1)²: Dey et al. (2024), Appendix C.
 
     Notes
     -----
+    The paper does not say how x1 is drawn, nor has it densities: uniform, as its figures were made, and ours.
     The density of class c in the box is f_c(x) = φ((x2 - g_c(x1)) / s) / (2 s Z_c), with s the noise's standard deviation and
     Z_c = ½ ∫ P(|g_c(t) + N(0, s²)| < 1) dt over (-1, 1), the share of rows that the box keeps.
     """
@@ -51,7 +52,7 @@ class CurveSimulation(ScatterSimulation):
 
 
 class Sinewave(CurveSimulation):
-    """One class scatters around a sine, the other around a cosine of the same frequency.
+    """One class scatters around a sine, the other around a cosine of the same frequency: *Sinewave* of Dey et al. (2024), Appendix C.
 
     Parameters
     ----------
@@ -81,7 +82,7 @@ class Sinewave(CurveSimulation):
 
 
 class Polynomial(CurveSimulation):
-    """Class c scatters around x2 = x1 ** exponents[c].
+    """Class c scatters around x2 = x1 ** exponents[c]: *Polynomial* of Dey et al. (2024), Appendix C.
 
     Parameters
     ----------

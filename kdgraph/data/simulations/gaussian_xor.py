@@ -12,7 +12,7 @@ CENTRES = np.array([[-0.5, 0.5], [0.5, -0.5], [0.5, 0.5], [-0.5, -0.5]])
 
 
 class GaussianXor(PlaneSimulation):
-    """Each class is a mixture of two Gaussians, cut off at the box (-1, 1)².
+    """Each class is a mixture of two Gaussians, cut off at the box (-1, 1)²: *Gaussian XOR* of Dey et al. (2024), Appendix C.
 
     Parameters
     ----------

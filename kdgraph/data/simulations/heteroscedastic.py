@@ -23,8 +23,8 @@ class Heteroscedastic:
 
     Notes
     -----
-    Torres et al., "Model-free local recalibration of neural networks", section 4.1, Eq. 4, with X uniform on (2, 20). The best straight
-    line has slope 5 (low + high), and its mean squared distance to the parabola is 25 (high - low)⁴ / 180: 14580 on (2, 20).
+    Torres et al. (2024), "Model-free local recalibration of neural networks", Section 4.1, Eq. 4, with X uniform on (2, 20). The best
+    straight line has slope 5 (low + high), and its mean squared distance to the parabola is 25 (high - low)⁴ / 180: 14580 on (2, 20).
 
     >>> truth = Heteroscedastic().distribution(np.array([[2.0], [10.0]]))
     >>> truth.mean().tolist(), truth.scale.tolist()

@@ -1,4 +1,7 @@
-"""The normal distribution on a line, in an interval and around a circle, and the quadrature that averages it."""
+"""The normal distribution on a line, in an interval and around a circle, and the quadrature that averages it.
+
+Textbook formulas; SciPy's ``ndtr`` and NumPy's Gauss-Legendre nodes do the work.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the five simulations in the plane share: the box they live in, Bayes' rule, and the paper's grid."""
+"""What the five simulations in the plane of Dey et al. (2024), Appendix C, share: the box they live in, Bayes' rule, the paper's grid."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ ROWS_AT_A_TIME = 32
 
 @dataclass(frozen=True)
 class Canvas:
-    """Where shapes are painted, one in each image, on black.
+    """Where shapes are painted, one in each image, on black, as those of Dey et al. (2024), Section 5.2.1.
 
     Attributes
     ----------
@@ -87,7 +87,7 @@ class Canvas:
 class Shapes:
     """Images of a grey circle (class "circle") or a grey rectangle (class "rectangle") at a random place on black.
 
-    Dey et al., "Deep discriminative to kernel density graph", Section 5.2.1, Figure 3. The classes have names, not numbers, so that
+    Dey et al. (2024), "Deep discriminative to kernel density graph", Section 5.2.1, Figure 3. The classes have names, not numbers, so that
     records, predictions and pictures say which is which.
 
     Parameters
@@ -155,5 +155,5 @@ class Shapes:
 
 
 def half_axes(is_box: np.ndarray, radius: float, sides: Sequence[float]) -> np.ndarray:
-    """Half of the width and height of a rectangle where ``is_box``, Bool[n], else the radius twice: Float[n, 2]."""
+    """Half of the width and height of a rectangle where ``is_box``, Bool[n], else the radius twice: Float[n, 2] (Section 5.2.1)."""
     return np.where(is_box[:, None], np.array(sides) / 2, radius)

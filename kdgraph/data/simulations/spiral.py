@@ -19,6 +19,8 @@ FAINT = 1e-9
 class Spiral(PlaneSimulation):
     """Radii in increasing order, angles evenly spaced along each arm plus noise; class 1 is class 0 turned by half a turn.
 
+    *Spiral* of Dey et al. (2024), Appendix C, with two classes.
+
     Parameters
     ----------
     noise_std : standard deviation of the angle, in radians. The paper's figures and truth have 0.8, its text 0.3 (variance 0.09).
@@ -28,8 +30,8 @@ class Spiral(PlaneSimulation):
 
     Notes
     -----
-    An arm of m rows pairs the sorted radii r_(1) < … < r_(m) of m uniform draws with the angles δ (i - 1) + N(0, s²), where
-    δ = 2π turns / (m - 1). So P(y|x) depends on m:
+    The paper has no densities; these are ours. An arm of m rows pairs the sorted radii r_(1) < … < r_(m) of m uniform draws with the angles
+    δ (i - 1) + N(0, s²), where δ = 2π turns / (m - 1). So P(y|x) depends on m:
 
     - Population, m → ∞: the angle at radius r is a normal around 2π turns r, wrapped around the circle.
     - m rows: a row drawn at random that has radius r is number J + 1 in order, J ~ Binomial(m - 1, r), so its angle is δJ + N(0, s²).

@@ -11,6 +11,8 @@ from kdgraph.parameters import Count, check_parameters
 class Trunk:
     """Class 0 is N(μ, I) and class 1 is N(-μ, I) in any dimension, with μ_i = 1/√i, cut off at the box (-1, 1)^d.
 
+    *Trunk* of Dey et al. (2024), Appendix C.
+
     Parameters
     ----------
     n_dims : number of features d.

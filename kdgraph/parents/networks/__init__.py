@@ -1,4 +1,4 @@
-"""Networks of torch as classifiers of scikit-learn. Importing this package imports torch."""
+"""Networks of torch as estimators of scikit-learn. Importing this package imports torch."""
 
 from kdgraph.parents.networks.classifier import NetworkClassifier
 from kdgraph.parents.networks.contrastive import SupervisedContrastiveLoss
@@ -6,6 +6,7 @@ from kdgraph.parents.networks.convolutional import ConvolutionalNetwork
 from kdgraph.parents.networks.encoder import EncoderNetwork
 from kdgraph.parents.networks.mlp import MultilayerPerceptron
 from kdgraph.parents.networks.module import ModuleClassifier
+from kdgraph.parents.networks.network import Network
 from kdgraph.parents.networks.progress import Progress
 from kdgraph.parents.networks.residual import ResidualNetwork
 
@@ -14,6 +15,7 @@ __all__ = [
     "EncoderNetwork",
     "ModuleClassifier",
     "MultilayerPerceptron",
+    "Network",
     "NetworkClassifier",
     "Progress",
     "ResidualNetwork",

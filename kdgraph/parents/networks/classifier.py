@@ -1,119 +1,49 @@
-"""The scikit-learn side of every network: labels, weights, splits, seeds, probabilities."""
+"""Networks of torch as classifiers: labels, the loss on their logits, probabilities."""
 
-# No `from __future__ import annotations` here and in subclasses: a field is inherited with its annotation, and a string would be looked up
-# in the module of the subclass, which does not import these names.
-import copy
-import difflib
+from __future__ import annotations
+
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
-from typing import Annotated, Any, ClassVar, Literal
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import torch
 from scipy.special import softmax
-from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
+from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import train_test_split
-from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
-from torch import Tensor, nn
+from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from kdgraph.parameters import Count, NonNegative, OpenFraction, Positive, Range, check_parameters
-from kdgraph.parents.networks.checkpoint import Checkpoint, fingerprint
-from kdgraph.parents.networks.determinism import reproducible
-from kdgraph.parents.networks.inference import in_batches, narrow, recording
+from kdgraph.parameters import check_parameters
 from kdgraph.parents.networks.losses import LOSSES
-from kdgraph.parents.networks.progress import Report, reporter
-from kdgraph.parents.networks.training import Examples, Options, Trained, decisive_loss, train
-
-_NOT_IN_THE_NUMBERS = {"n_jobs", "verbose", "report", "checkpoint", "random_state"}
-"""Parameters that change no number, and the seed, of which the fingerprint takes what was drawn."""
+from kdgraph.parents.networks.network import Network
+from kdgraph.parents.networks.training import Examples, Loss, decisive_loss
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class NetworkClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
+class NetworkClassifier(ClassifierMixin, Network):
     """A network of torch as a classifier and a transformer of scikit-learn.
 
-    A subclass is a dataclass too; its fields are parameters, and it implements ``_make_module``.
+    A subclass is a dataclass too; its fields are parameters, and it implements ``_make_module``, from rows to logits.
 
     Parameters
     ----------
     loss : "cross_entropy", or "binary_cross_entropy": that of each class against the others, mean over the classes, on the softmax.
-    optimizer : "adam", or "sgd" with momentum 0.9.
-    learning_rate, weight_decay : of the optimizer; the decay is an L2 penalty, as in torch.optim.
-    schedule : "constant", or "cosine": the learning rate falls towards 0 over ``max_epochs``.
-    batch_size : rows of a step; a single row left over joins the last batch.
-    max_epochs : 0 takes the module as it was made.
-    patience : epochs without a lower loss after which training stops; the weights of the best epoch are kept, the first of several.
-        None: no early stopping, and the last weights are kept.
-    stop_on : "validation", the loss of held-out rows after each epoch; "train", the mean loss of the training rows during it.
-    validation_share : share of the training rows that is held out for "validation", stratified. Where the rows are too few for that, the
-        training loss decides.
-    device : "auto" takes CUDA where torch sees it.
-    amp : train in mixed precision; only on CUDA. Inference is in float32.
-    threads : of torch within an operation in training. Sums of float32 depend on it, so it belongs to what decides the numbers.
-    n_jobs : batches that inference runs side by side; never changes a number.
-    random_state : seeds weights, held-out rows, order and dropout. The global random state of torch stays as it is.
-    verbose : show a progress bar on stderr, if that is a terminal.
-    report : a function that gets each :class:`Progress`, or None.
-    checkpoint : path of a file in which the state of the training is kept. A fit of the same data, parameters and integer ``random_state``
-        goes on from it, to the same bits. A file that does not fit is overwritten; it is removed when the fit is done.
+    **others : those of :class:`Network`.
 
     Attributes
     ----------
-    module_ : the trained module, in eval mode, Float32, on the CPU.
     classes_ : [K] labels, sorted; column j of every output belongs to ``classes_[j]``.
-    input_shape_ : shape of one row. ``n_features_in_`` is its first number.
-    history_ : a dict of epoch, loss and validation_loss (None without held-out rows) for each epoch.
-    n_epochs_, best_epoch_ : epochs trained, and the one (from 1) whose weights ``module_`` has.
-
-    Notes
-    -----
-    Fits in one process take turns, since torch's random state and thread count belong to the process.
-    Inference gives a row the same bits whatever rows come with it.
+    **others : those of :class:`Network`.
     """
 
     loss: Literal["cross_entropy", "binary_cross_entropy"] = "cross_entropy"
-    optimizer: Literal["adam", "sgd"] = "adam"
-    learning_rate: Positive = 3e-4
-    weight_decay: NonNegative = 0.0
-    schedule: Literal["constant", "cosine"] = "constant"
-    batch_size: Count = 64
-    max_epochs: Annotated[int, Range(0)] = 200
-    patience: Count | None = 10
-    stop_on: Literal["validation", "train"] = "validation"
-    validation_share: OpenFraction = 0.1
-    device: Literal["auto", "cpu", "cuda"] = "auto"
-    amp: bool = True
-    threads: Count = 1
-    n_jobs: int | None = None
-    random_state: Any = None
-    verbose: bool = False
-    report: Any = None
-    checkpoint: Any = None
 
-    images_only: ClassVar[bool] = False
-    """Whether rows must be images; vectors are not taken then."""
+    def _loss(self) -> Loss:
+        return LOSSES[self.loss]
 
-    def _make_module(self, input_shape: tuple[int, ...], n_classes: int) -> nn.Module:
-        """A new module that maps Float32[b, *input_shape] to logits Float32[b, K]; its weights come from torch's global random state."""
-        raise NotImplementedError
-
-    def _train(
-        self,
-        module: nn.Module,
-        examples: Examples,
-        validation: Examples | None,
-        options: Options,
-        *,
-        seed: int,
-        report: Report,
-        checkpoint: Checkpoint | None,
-    ) -> Trained:
-        """Train the new module in place; a subclass may do other things before it."""
-        return train(module, examples, LOSSES[self.loss], options, seed=seed, validation=validation, report=report, checkpoint=checkpoint)
+    def _strata(self, target: np.ndarray) -> np.ndarray:
+        return target
 
     def fit(self, X, y, sample_weight=None):
         """Train a new module.
@@ -134,7 +64,7 @@ class NetworkClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
         ConvergenceWarning : when the network does no better than the class shares alone.
         """
         check_parameters(self)
-        device = self._device()
+        self._device()  # one that is not there is told before the rows are looked at
         X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], allow_nd=True)
         check_classification_targets(y)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
@@ -142,20 +72,7 @@ class NetworkClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
         present = self.classes_[np.unique(target[weight > 0])]
         if len(present) < 2:
             raise ValueError(f"{type(self).__name__} needs rows of at least two classes, got one class: {present.tolist()}")
-        self.input_shape_ = X.shape[1:]
-        rows, held_out, seed = self._divided(target, weight)
-        with reporter(self.verbose, self.report) as report, reproducible(device, seed, self.threads):
-            module = self._make_module(self.input_shape_, len(self.classes_)).float()
-            checkpoint = self._checkpoint(module, (X, target, weight), seed, device)
-            options = Options(**{f.name: getattr(self, f.name) for f in fields(Options) if f.name != "device"}, device=device)
-            validation = None if held_out is None else _examples(X, target, weight, held_out)
-            examples = _examples(X, target, weight, rows)
-            trained = self._train(module, examples, validation, options, seed=seed, report=report, checkpoint=checkpoint)
-        self.module_, self.history_, self.best_epoch_ = module.eval(), trained.history, trained.best_epoch
-        self.n_epochs_ = len(self.history_)
-        if checkpoint:
-            checkpoint.remove()
-        self._warn_if_nothing_was_learnt(validation or examples)
+        self._warn_if_nothing_was_learnt(self._trained_on(X, target, weight, len(self.classes_)))
         return self
 
     def _warn_if_nothing_was_learnt(self, decisive: Examples) -> None:
@@ -163,7 +80,7 @@ class NetworkClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
             return
         reached = decisive_loss(self.history_[self.best_epoch_ - 1])
         shares = torch.zeros(len(self.classes_)).index_add(0, decisive.targets, decisive.weights)
-        constant = LOSSES[self.loss]((shares / shares.sum()).log().expand(len(decisive), -1), decisive.targets, decisive.weights).item()
+        constant = self._loss()((shares / shares.sum()).log().expand(len(decisive), -1), decisive.targets, decisive.weights).item()
         if reached > constant * (1 - 1e-6):
             name = type(self).__name__
             advice = "try another random_state or learning_rate, or more epochs"
@@ -172,10 +89,7 @@ class NetworkClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
 
     def logits(self, X) -> np.ndarray:
         """Float64[n, K]: what the softmax takes; X as in ``fit``."""
-        X, module = self._checked(X), self._placed()
-        (logits,) = self._in_batches(X, lambda batch: (module(batch),))
-        # A module may still overflow where no row of training was; its probabilities stay finite.
-        return np.nan_to_num(logits).astype(np.float64)
+        return self._outputs(X).astype(np.float64)
 
     def predict_proba(self, X) -> np.ndarray:
         """Float64[n, K]: class probabilities; rows are finite and sum to 1 for every finite X (Float[n, *input_shape])."""
@@ -190,90 +104,3 @@ class NetworkClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
         """[n] labels: the class of the largest logit, the first of several."""
         logits = self.logits(X)
         return self.classes_[logits.argmax(axis=1)]
-
-    def transform(self, X, layer: str | None = None) -> np.ndarray:
-        """Float32[n, m]: what a layer puts out, flattened; one of ``layer_names_``, None for what enters the last linear layer.
-
-        Of a layer that the module uses several times it is the last output.
-        """
-        X = self._checked(X)
-        name = self._last_linear() if layer is None else layer
-        if name not in self.layer_names_:
-            close = difflib.get_close_matches(name, self.layer_names_, n=1)
-            raise ValueError(f"no layer named {name!r}; " + (f"did you mean {close[0]!r}?" if close else "layer_names_ lists them"))
-        with recording(self._placed(), [name], inputs=layer is None) as run:
-            (outputs,) = self._in_batches(X, run)
-        return outputs.reshape(len(X), -1)
-
-    @property
-    def layer_names_(self) -> list[str]:
-        """Names of the submodules, in the order in which the module has them."""
-        check_is_fitted(self, "module_")
-        return [name for name, _ in self.module_.named_modules() if name]
-
-    def _in_batches(self, X: np.ndarray, function: Callable[[Tensor], Sequence[Any]]) -> tuple[np.ndarray, ...]:
-        return in_batches(X, function, input_shape=self.input_shape_, device=self._device(), n_jobs=self.n_jobs)
-
-    def _placed(self) -> nn.Module:
-        """The module on the device; on CUDA a copy, whose memory is free again after use."""
-        device = self._device()
-        return self.module_ if device == "cpu" else copy.deepcopy(self.module_).to(device)
-
-    def _checked(self, X) -> np.ndarray:
-        check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32], allow_nd=True)
-        if X.shape[1:] != self.input_shape_:
-            raise ValueError(f"rows of X must have the shape of those in fit, {self.input_shape_}, got {X.shape[1:]}")
-        return X
-
-    def _device(self) -> str:
-        seen = torch.cuda.is_available()
-        if self.device == "cuda" and not seen:
-            raise ValueError("device must be cpu or auto here: torch sees no CUDA device")
-        return "cuda" if seen and self.device != "cpu" else "cpu"
-
-    def _divided(self, target: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray | None, int]:
-        """Row numbers to train on and to stop by (or None), and a seed.
-
-        Rows without weight are in neither; the only row of a class is trained on.
-        """
-        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        rows = np.flatnonzero(weight > 0)
-        if self.patience is None or self.stop_on == "train" or self.max_epochs == 0:
-            return rows, None, seed
-        alone = np.bincount(target[rows])[target[rows]] == 1
-        several = rows[~alone]
-        try:
-            kept, held_out = train_test_split(several, test_size=self.validation_share, stratify=target[several], random_state=seed)
-        except ValueError:  # fewer rows than classes on one side
-            return rows, None, seed
-        return np.concatenate([kept, rows[alone]]), held_out, seed
-
-    def _checkpoint(self, module: nn.Module, data: tuple[np.ndarray, ...], seed: int, device: str) -> Checkpoint | None:
-        if self.checkpoint is None:
-            return None
-        weights = [tensor.numpy() for tensor in module.state_dict().values()]
-        parameters = sorted((f.name, getattr(self, f.name)) for f in fields(self) if f.name not in _NOT_IN_THE_NUMBERS)
-        return Checkpoint(self.checkpoint, fingerprint([*data, *weights], [type(self).__name__, seed, device, parameters]))
-
-    def _last_linear(self) -> str:
-        names = [name for name, part in self.module_.named_modules() if isinstance(part, nn.Linear)]
-        if not names:
-            raise ValueError("the module has no linear layer: give transform the name of a layer; layer_names_ lists them")
-        return names[-1]
-
-    def __sklearn_tags__(self):
-        """Rows may be images (the tag for more than two axes is the nearest that there is); embeddings are Float32 whatever X is."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.three_d_array = True
-        tags.input_tags.two_d_array = not self.images_only
-        tags.transformer_tags.preserves_dtype = []
-        return tags
-
-
-def _examples(X: np.ndarray, target: np.ndarray, weight: np.ndarray, rows: np.ndarray) -> Examples:
-    """The rows as tensors; weights are divided by their mean, so that multiples of them train the same."""
-    chosen = weight[rows]
-    return Examples(
-        torch.from_numpy(narrow(X[rows])), torch.from_numpy(target[rows]), torch.from_numpy((chosen / chosen.mean()).astype(np.float32))
-    )

@@ -1,5 +1,7 @@
 """Small convolutional networks."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal, cast
 
@@ -8,6 +10,7 @@ from torch import Tensor, nn
 
 from kdgraph.parameters import Positive, Range
 from kdgraph.parents.networks.classifier import NetworkClassifier
+from kdgraph.parents.networks.network import Network
 
 _SMALLEST = {"simple": 3, "lenet": 12}
 """Height and width that leave the last convolution a pixel: 3 - 2 = 1, and (12 / 2 - 4) / 2 = 1."""
@@ -43,7 +46,7 @@ class ConvolutionalNetwork(NetworkClassifier):
 
     images_only: ClassVar[bool] = True
 
-    def _make_module(self, input_shape: tuple[int, ...], n_classes: int) -> nn.Module:
+    def _make_module(self, input_shape: tuple[int, ...], n_outputs: int) -> nn.Module:
         check_image_shape(self, input_shape, _SMALLEST[self.architecture], f"architecture={self.architecture!r}")
         layers = _simple(input_shape[0]) if self.architecture == "simple" else _lenet(input_shape[0])
         body = nn.Sequential(*layers, nn.Flatten())
@@ -52,11 +55,11 @@ class ConvolutionalNetwork(NetworkClassifier):
         for after in (10,) if self.architecture == "simple" else (120, 84):
             body.extend([nn.Linear(width, after), nn.ReLU()])
             width = after
-        return body.append(nn.Linear(width, n_classes)).apply(_start)
+        return body.append(nn.Linear(width, n_outputs)).apply(_start)
 
 
-def check_image_shape(estimator: NetworkClassifier, shape: tuple[int, ...], smallest: int, of: str) -> None:
-    """Raise ValueError unless one row is an image (channels, height, width) of at least ``smallest`` × ``smallest`` pixels."""
+def check_image_shape(estimator: Network, shape: tuple[int, ...], smallest: int, of: str) -> None:
+    """Raise ValueError unless one row is an image (channels, height, width) of at least ``smallest`` × ``smallest`` pixels. Ours."""
     name = type(estimator).__name__
     if len(shape) != 3:
         raise ValueError(f"{name} needs images, X of shape (n, channels, height, width), got rows of shape {shape}; reshape X")

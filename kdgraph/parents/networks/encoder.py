@@ -1,6 +1,7 @@
 """An image model with a dense head (Dey et al., Section 5.2 and Appendix F)."""
 
-# No `from __future__ import annotations`: the fields of an estimator are read as types (see classifier.py).
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -16,7 +17,6 @@ from kdgraph.parents.networks.contrastive import ContrastiveViews, SupervisedCon
 from kdgraph.parents.networks.convolutional import check_image_shape
 from kdgraph.parents.networks.image_models import image_features
 from kdgraph.parents.networks.inference import in_batches
-from kdgraph.parents.networks.losses import LOSSES
 from kdgraph.parents.networks.progress import Report
 from kdgraph.parents.networks.training import Examples, Options, Trained, train
 
@@ -116,12 +116,12 @@ class EncoderNetwork(NetworkClassifier):
 
     images_only: ClassVar[bool] = True
 
-    def _make_module(self, input_shape: tuple[int, ...], n_classes: int) -> nn.Module:
+    def _make_module(self, input_shape: tuple[int, ...], n_outputs: int) -> nn.Module:
         check_image_shape(self, input_shape, 1, f"model={self.model!r}")
         encoder, features = image_features(
             self.model, input_shape, weights=self.weights, image_size=self.image_size, options=self.model_options
         )
-        return EncoderModule(encoder, features, self.embedding_size, [int(units) for units in self.hidden], n_classes)
+        return EncoderModule(encoder, features, self.embedding_size, [int(units) for units in self.hidden], n_outputs)
 
     def _train(
         self,
@@ -144,9 +144,7 @@ class EncoderNetwork(NetworkClassifier):
             fixed, learns = _split(module, projected=self.pretrain == "contrastive")
             examples = self._behind(fixed, examples, options.device)
             validation = validation and self._behind(fixed, validation, options.device)
-        trained = train(
-            learns, examples, LOSSES[self.loss], options, seed=seed, validation=validation, report=report, checkpoint=checkpoint
-        )
+        trained = train(learns, examples, self._loss(), options, seed=seed, validation=validation, report=report, checkpoint=checkpoint)
         if before:
             before.remove()
         return trained

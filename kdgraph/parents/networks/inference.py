@@ -1,4 +1,4 @@
-"""Inference in batches of one fixed size, so that neither the batch a row comes in nor the number of threads changes a bit of it."""
+"""Inference of torch in batches of one fixed size, so that neither a row's batch nor the number of threads changes a bit of it."""
 
 from __future__ import annotations
 

@@ -10,12 +10,14 @@ from kdgraph.parents.networks.training import Loss
 
 
 def cross_entropy(logits: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
-    """-log p of the row's class."""
+    """-log p of the row's class, as torch has it."""
     return (weights * F.cross_entropy(logits, targets, reduction="none")).mean()
 
 
 def binary_cross_entropy(logits: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
     """-(1/K) Σ_k of log p_k for the row's class and log(1 - p_k) for the others, where p is the softmax (binary cross-entropy by class).
+
+    The published implementation of Dey et al. (2024) trains its network for tables with it, as Keras' ``binary_crossentropy``.
 
     Exact where p rounds to 1: the complement of the largest p is summed from the others, which are at most 1/2.
     """

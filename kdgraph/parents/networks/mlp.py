@@ -1,5 +1,7 @@
 """The multilayer perceptron."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -46,7 +48,7 @@ class MultilayerPerceptron(NetworkClassifier):
     dropout: Annotated[float, Range(0, 1)] = 0.0
     batch_norm: bool = False
 
-    def _make_module(self, input_shape: tuple[int, ...], n_classes: int) -> nn.Module:
+    def _make_module(self, input_shape: tuple[int, ...], n_outputs: int) -> nn.Module:
         if self.batch_norm and self.batch_size == 1:
             raise ValueError("batch_size must be at least 2 with batch_norm, got 1")
         widths = [prod(input_shape), *(int(width) for width in self.hidden)]
@@ -58,4 +60,4 @@ class MultilayerPerceptron(NetworkClassifier):
             layers.append(_ACTIVATIONS[self.activation]())
             if self.dropout > 0:
                 layers.append(nn.Dropout(self.dropout))
-        return nn.Sequential(*layers, nn.Linear(widths[-1], n_classes))
+        return nn.Sequential(*layers, nn.Linear(widths[-1], n_outputs))

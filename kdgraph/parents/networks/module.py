@@ -1,5 +1,7 @@
 """Any module of torch as a classifier."""
 
+from __future__ import annotations
+
 import copy
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
@@ -33,7 +35,7 @@ class ModuleClassifier(NetworkClassifier):
     module: Any = None
     _: KW_ONLY
 
-    def _make_module(self, input_shape: tuple[int, ...], n_classes: int) -> nn.Module:
+    def _make_module(self, input_shape: tuple[int, ...], n_outputs: int) -> nn.Module:
         if not isinstance(self.module, nn.Module):
             raise ParameterError(f"module must be a torch.nn.Module, got {self.module!r}")
         module = copy.deepcopy(self.module).cpu().float().eval()
@@ -44,7 +46,7 @@ class ModuleClassifier(NetworkClassifier):
         except RuntimeError as error:
             reason = str(error).splitlines()[0]
             raise ValueError(f"module cannot take rows of shape {input_shape}: {reason}") from error
-        if getattr(logits, "shape", None) != (1, n_classes):
+        if getattr(logits, "shape", None) != (1, n_outputs):
             got = tuple(logits.shape) if hasattr(logits, "shape") else type(logits).__name__
-            raise ValueError(f"module must map one row to logits of shape (1, {n_classes}), one for each class of y, got {got}")
+            raise ValueError(f"module must map one row to logits of shape (1, {n_outputs}), one for each class of y, got {got}")
         return module

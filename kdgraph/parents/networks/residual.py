@@ -1,6 +1,7 @@
 """Residual networks for small images (He et al. 2016, Section 4.2)."""
 
-# No `from __future__ import annotations`: the fields of an estimator are read as types (see classifier.py).
+from __future__ import annotations
+
 from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
@@ -107,7 +108,7 @@ class ResidualNetwork(NetworkClassifier):
 
     images_only: ClassVar[bool] = True
 
-    def _make_module(self, input_shape: tuple[int, ...], n_classes: int) -> nn.Module:
+    def _make_module(self, input_shape: tuple[int, ...], n_outputs: int) -> nn.Module:
         check_image_shape(self, input_shape, _SMALLEST, f"depth={self.depth}")
         if self.batch_size == 1:
             raise ParameterError("batch_size must be at least 2, since batches are normalised, got 1")
@@ -115,5 +116,5 @@ class ResidualNetwork(NetworkClassifier):
         if self.augment:
             layers["view"] = RandomView()
             layers.move_to_end("view", last=False)
-        layers["classes"] = nn.Linear(4 * self.width, n_classes)
+        layers["classes"] = nn.Linear(4 * self.width, n_outputs)
         return nn.Sequential(layers)

@@ -1,4 +1,4 @@
-"""The one training loop: any module, any loss of (outputs, targets, weights)."""
+"""The one training loop: any module of torch, any loss of (outputs, targets, weights)."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from kdgraph.metrics import METRICS, options_of
 from kdgraph.report.metrics_text import Record
-from kdgraph.results.measures import Measure, measured, tell_apart
+from kdgraph.results.measures import ROWS, Measure, measured, tell_apart
 from kdgraph.results.usual import DETECTION, NEAR, first_of, some_sets
 
 FIRST = (*NEAR, "brier")
@@ -46,7 +46,7 @@ def first_sentences(metric: str) -> str:
     """What a metric's docstring says before its parameters, as plain text; "" for a metric that this version does not have.
 
     >>> first_sentences("error")
-    'Share of rows whose most probable class is not the label (zero-one loss), in [0, 1].'
+    "Share of rows whose most probable class is not the label (zero-one loss), in [0, 1]; scikit-learn's zero_one_loss."
     """
     if metric not in METRICS:
         return ""
@@ -57,7 +57,7 @@ def first_sentences(metric: str) -> str:
 
 def _described(measure: Measure, label: str, shown: bool) -> dict[str, Any]:
     words = re.split(r"[()]", label.removeprefix(measure.name))
-    defaults = options_of(measure.metric) if measure.metric in METRICS else {}
+    defaults = options_of(measure.metric_name) if measure.metric_name in METRICS else {}
     options = {**{key: str(value) for key, value in defaults.items()}, **dict(measure.options)}
     return {
         "id": measure.id,
@@ -70,9 +70,10 @@ def _described(measure: Measure, label: str, shown: bool) -> dict[str, Any]:
         "params": dict(measure.params),
         "rows": _rows(measure),
         "options": ", ".join(f"{key} {value}" for key, value in options.items()),
-        "of": "rows or units" if measure.detects else "points" if measure.on == "grid" else "rows",
+        "of": "points" if measure.on == "grid" and measure.n_of == ROWS else measure.n_of,
         "ideal": measure.ideal,
-        "about": first_sentences(measure.metric),
+        "unit": measure.about.unit,
+        "about": first_sentences(measure.metric_name),
         "shown": shown,
     }
 

@@ -6,17 +6,17 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from kdgraph.results.compare_sections import over_datasets
-from kdgraph.results.compared import Compared, compared
+from kdgraph.results.comparison.compared import Compared, compared
+from kdgraph.results.comparison.paired import DECIMALS
+from kdgraph.results.comparison.spread import cautions, spread
+from kdgraph.results.comparison.study import Study
+from kdgraph.results.comparison.tables import over_datasets
 from kdgraph.results.measures import Measure
-from kdgraph.results.paired import DECIMALS
-from kdgraph.results.spread import cautions, spread
-from kdgraph.results.study import Study
 
 
 def statistics(study: Study, measures: Sequence[Measure]) -> list[dict[str, Any] | None]:
     """For each measure what tests over data sets and over seeds say; None where neither direction is better."""
-    return [_of(compared(study, measure)) if measure in study.values and measure.better != "neither" else None for measure in measures]
+    return [_of(compared(study, measure)) if measure in study.values and measure.better else None for measure in measures]
 
 
 def parent_names(study: Study) -> dict[str, str]:

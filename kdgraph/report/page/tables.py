@@ -9,7 +9,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from kdgraph.metrics import METRICS
 from kdgraph.results.names import Run
 
 BUDGET = 2_000_000
@@ -61,7 +60,7 @@ def tables_of(runs: Sequence[Run]) -> Tables:
                 taken.left_out += 1
                 continue
             taken.size += size
-            label = METRICS[name].label if name in METRICS else name
+            label = runs[i].record["about_metrics"][name]["label"]
             taken.by_run.setdefault(i, []).append({"name": name, "label": label, "file": file, **found})
     return taken
 

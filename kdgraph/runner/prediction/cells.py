@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
-from kdgraph.data.tables.features import LARGEST, Missing, plain
-from kdgraph.data.tables.remedies import shortened
+from kdgraph.data.frames.features import LARGEST, Missing, plain
+from kdgraph.data.frames.wording import shortened
 from kdgraph.errors import DataError
 from kdgraph.runner.prediction.schema import Feature, Schema
 
@@ -46,7 +46,7 @@ class Cells:
         return self._texts(frame) if self.schema.text else self._table(frame, start)
 
     def _texts(self, frame: pd.DataFrame) -> np.ndarray:
-        from kdgraph.data.tables.text import hashed
+        from kdgraph.data.tables.words import hashed
 
         assert self.schema.text is not None
         texts = frame.iloc[:, 0]

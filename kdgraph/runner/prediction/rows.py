@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from kdgraph.data.tables.paths import OPENERS
-from kdgraph.data.tables.remedies import shortened
+from kdgraph.data.files.paths import OPENERS
+from kdgraph.data.frames.wording import shortened
 from kdgraph.errors import DataError, UsageError, did_you_mean
 from kdgraph.runner.prediction.arrays import ArrayRows
 from kdgraph.runner.prediction.cells import Cells, Unseen

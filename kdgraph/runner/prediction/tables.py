@@ -13,8 +13,8 @@ from typing import Any, Protocol
 
 import pandas as pd
 
-from kdgraph.data.tables.paths import BROKEN, OPENERS
-from kdgraph.data.tables.readers import MISSING_CELLS
+from kdgraph.data.files.paths import BROKEN, OPENERS
+from kdgraph.data.files.readers import MISSING_CELLS
 from kdgraph.errors import DataError
 
 PARQUET = (".parquet", ".pq")

@@ -8,6 +8,7 @@ from kdgraph.data import Dataset
 from kdgraph.data.ood.far_field import Annulus, Box, GaussianNoise, Sphere, directions, largest_norm
 from kdgraph.data.scaling import Scaling
 from kdgraph.errors import DataError, ParameterError
+from tests.data.ood import trained
 
 
 def train(d: int, n: int = 500) -> Dataset:
@@ -24,19 +25,19 @@ def rng(seed: int = 0) -> np.random.Generator:
 @pytest.mark.parametrize("d", [1, 2, 64])
 def test_radius_is_exact(draw, d):
     """Relative error 1e-15 for each of the few roundings, 4e-15 in all."""
-    for ood in Sphere(radii=[0, 0.5, 3, 1e6], n=200, draw=draw).sets(train(d), rng()):
+    for ood in Sphere(radii=[0, 0.5, 3, 1e6], n=200, draw=draw).sets(trained.on(train(d)), rng()):
         assert ood.name == "sphere"
         assert ood.X.shape == (200, d)
         np.testing.assert_allclose(np.linalg.norm(ood.X, axis=1), ood.params["radius"], rtol=4e-15)
 
 
 def test_radii_make_one_set_each_in_order():
-    assert [ood.params for ood in Sphere().sets(train(2), rng())] == [{"radius": r / 2} for r in range(11)]
+    assert [ood.params for ood in Sphere().sets(trained.on(train(2)), rng())] == [{"radius": r / 2} for r in range(11)]
 
 
 def test_a_radius_more_changes_no_other_set():
-    few = {ood.params["radius"]: ood.X for ood in Sphere(radii=[1, 3]).sets(train(3), rng())}
-    many = {ood.params["radius"]: ood.X for ood in Sphere(radii=[0.5, 1, 2, 3]).sets(train(3), rng())}
+    few = {ood.params["radius"]: ood.X for ood in Sphere(radii=[1, 3]).sets(trained.on(train(3)), rng())}
+    many = {ood.params["radius"]: ood.X for ood in Sphere(radii=[0.5, 1, 2, 3]).sets(trained.on(train(3)), rng())}
     np.testing.assert_array_equal(few[1], many[1])
     np.testing.assert_array_equal(few[3], many[3])
     assert not np.allclose(many[1] * 2, many[2])
@@ -61,7 +62,7 @@ def test_uniform_directions_are_uniform_on_the_sphere():
 
 @pytest.mark.parametrize("d", [1, 2, 5])
 def test_annulus_is_uniform_by_volume(d):
-    ood = Annulus(inner=1, outer=3, n=20_000).sets(train(d), rng())[0]
+    ood = Annulus(inner=1, outer=3, n=20_000).sets(trained.on(train(d)), rng())[0]
     radius = np.linalg.norm(ood.X, axis=1)
     assert radius.min() >= 1 - 1e-12
     assert radius.max() <= 3 + 1e-12
@@ -70,13 +71,13 @@ def test_annulus_is_uniform_by_volume(d):
 
 
 def test_annulus_in_many_dimensions_lies_at_its_outer_edge():
-    radius = np.linalg.norm(Annulus(2, 5).sets(train(784), rng())[0].X, axis=1)
+    radius = np.linalg.norm(Annulus(2, 5).sets(trained.on(train(784)), rng())[0].X, axis=1)
     assert radius.min() > 4.9
     assert radius.max() <= 5 + 1e-12
 
 
 def test_box_is_uniform_outside_its_hole():
-    X = Box(low=-2, high=2, n=40_000).sets(train(2), rng())[0].X
+    X = Box(low=-2, high=2, n=40_000).sets(trained.on(train(2)), rng())[0].X
     assert (np.abs(X) > 1).any(axis=1).all()
     counts = np.histogram2d(X[:, 0], X[:, 1], bins=8, range=[[-2, 2]] * 2)[0].ravel()
     assert (counts == 0).sum() == 16
@@ -84,7 +85,7 @@ def test_box_is_uniform_outside_its_hole():
 
 
 def test_box_without_a_hole():
-    X = Box(low=0, high=255, hole=None, n=5000).sets(train(3), rng())[0].X
+    X = Box(low=0, high=255, hole=None, n=5000).sets(trained.on(train(3)), rng())[0].X
     assert X.shape == (5000, 3)
     assert kstest(X.ravel() / 255, "uniform").pvalue > 1e-3
 
@@ -93,14 +94,14 @@ def test_gaussian_noise_is_standard_or_like_the_training_rows():
     """Moments of 5000 rows, within 5 standard errors of the mean and 6 % of the deviation."""
     data = train(3)
     for like, mean, std in (("standard", np.zeros(3), np.full(3, 2.0)), ("train", data.X.mean(axis=0), 2 * data.X.std(axis=0))):
-        X = GaussianNoise(std=2, like=like, n=5000).sets(data, rng())[0].X
+        X = GaussianNoise(std=2, like=like, n=5000).sets(trained.on(data), rng())[0].X
         assert (np.abs(X.mean(axis=0) - mean) < 5 * std / np.sqrt(5000)).all()
         np.testing.assert_allclose(X.std(axis=0), std, rtol=0.06)
 
 
 @pytest.mark.parametrize("ood", [Sphere(), Annulus(), Box(), GaussianNoise()], ids=lambda o: type(o).__name__)
 def test_the_seed_decides_the_rows(ood):
-    a, b, c = (np.concatenate([s.X for s in ood.sets(train(2), rng(seed))]) for seed in (0, 0, 1))
+    a, b, c = (np.concatenate([s.X for s in ood.sets(trained.on(train(2)), rng(seed))]) for seed in (0, 0, 1))
     np.testing.assert_array_equal(a, b)
     assert not np.array_equal(a, c)
 
@@ -131,7 +132,7 @@ def images(n: int = 300) -> Dataset:
 def test_a_radius_is_in_features_or_in_norms_of_the_training_rows(data, unit):
     """Relative error of float32 pixels 6e-8 each, which average out in the norm."""
     largest = max(np.linalg.norm(row.ravel().astype(np.float64)) for row in data.X) if unit == "max_norm" else 1.0
-    found = list(Sphere(radii=[0.5, 2], n=50, unit=unit).sets(data, rng()))
+    found = list(Sphere(radii=[0.5, 2], n=50, unit=unit).sets(trained.on(data), rng()))
     assert [ood.params for ood in found] == [{"radius": 0.5}, {"radius": 2.0}]
     for ood in found:
         norms = np.linalg.norm(ood.X.reshape(50, -1).astype(np.float64), axis=1)
@@ -141,7 +142,7 @@ def test_a_radius_is_in_features_or_in_norms_of_the_training_rows(data, unit):
 def test_units_are_the_same_after_max_norm_scaling():
     data = train(3)
     scaled = Dataset("toy", Scaling.fit(data.X, "max_norm").apply(data.X), data.y, data.classes, data.feature_names)
-    a, b = (np.concatenate([s.X for s in Sphere(unit=unit).sets(scaled, rng())]) for unit in ("feature", "max_norm"))
+    a, b = (np.concatenate([s.X for s in Sphere(unit=unit).sets(trained.on(scaled), rng())]) for unit in ("feature", "max_norm"))
     np.testing.assert_allclose(a, b, rtol=1e-14)
 
 
@@ -154,7 +155,7 @@ def test_the_largest_norm_does_not_depend_on_the_blocks():
 def test_rows_are_like_the_training_rows(ood):
     data = images()
     flat = Dataset.from_labels("toy", data.X.reshape(len(data.X), -1), data.y)
-    for of_images, of_vectors in zip(ood.sets(data, rng()), ood.sets(flat, rng()), strict=True):
+    for of_images, of_vectors in zip(ood.sets(trained.on(data), rng()), ood.sets(trained.on(flat), rng()), strict=True):
         assert of_images.X.shape == (1000, 2, 3, 4)
         assert of_images.X.dtype == np.float32
         assert of_vectors.X.dtype == np.float64
@@ -162,7 +163,7 @@ def test_rows_are_like_the_training_rows(ood):
 
 
 def test_spheres_are_drawn_when_they_are_asked_for():
-    found = Sphere(n=10**9, radii=[1]).sets(train(2), rng())
+    found = Sphere(n=10**9, radii=[1]).sets(trained.on(train(2)), rng())
     assert iter(found) is found
 
 
@@ -179,7 +180,7 @@ def mixed(n: int = 400) -> Dataset:
     "sampler", [Sphere([2.0], n=300), Annulus(n=300), Box(n=300, hole=None), GaussianNoise(n=300)], ids=lambda s: type(s).__name__
 )
 def test_of_mixed_rows_the_numbers_move_and_the_categories_are_those_of_training_rows(sampler):
-    first, again = (next(iter(sampler.sets(mixed(), rng()))).X for _ in range(2))
+    first, again = (next(iter(sampler.sets(trained.on(mixed()), rng()))).X for _ in range(2))
     np.testing.assert_array_equal(first, again)
     assert first.shape == (300, 3) and np.isfinite(first).all()
     shares = np.bincount(first[:, 1].astype(int), minlength=3)
@@ -189,7 +190,7 @@ def test_of_mixed_rows_the_numbers_move_and_the_categories_are_those_of_training
 
 
 def test_noise_like_the_training_rows_passes_over_what_is_missing():
-    ((noise),) = GaussianNoise(n=20_000, like="train").sets(mixed(), rng())
+    ((noise),) = GaussianNoise(n=20_000, like="train").sets(trained.on(mixed()), rng())
     known = mixed().X[:, 2][~np.isnan(mixed().X[:, 2])]
     assert noise.X[:, 2].mean() == pytest.approx(known.mean(), abs=0.03)  # 4 standard errors of 20,000 rows
     assert noise.X[:, 2].std() == pytest.approx(np.sqrt(0.75) * known.std(), abs=0.03)  # a quarter sits at the mean
@@ -199,4 +200,4 @@ def test_categories_alone_are_no_space_to_move_in():
     train = Dataset.from_labels("car", np.zeros((4, 1)), np.arange(4) % 2, categories=(("a",),))
     message = "^car has no numeric feature, and these rows out of distribution are points in space; give ood=none$"
     with pytest.raises(DataError, match=message):
-        list(Sphere().sets(train, rng()))
+        list(Sphere().sets(trained.on(train), rng()))

@@ -8,7 +8,9 @@ from scipy.stats import chisquare, kstest, uniform
 
 from kdgraph.data import Dataset
 from kdgraph.data.ood.noise import UniformNoise
+from kdgraph.data.scaling import Scaling
 from kdgraph.errors import ParameterError
+from tests.data.ood import trained
 
 
 def rng() -> np.random.Generator:
@@ -20,7 +22,7 @@ def images(**more) -> Dataset:
 
 
 def test_pixels_are_independent_integers_from_0_to_255():
-    (drawn,) = UniformNoise(n=400).sets(images(), rng())
+    (drawn,) = UniformNoise(n=400).sets(trained.on(images()), rng())
     assert drawn.X.shape == (400, 3, 6, 5) and drawn.X.dtype == np.float32 and drawn.name == "noise"
     levels = np.rint(drawn.X * 255)
     np.testing.assert_allclose(levels / 255, drawn.X, rtol=1e-7)
@@ -31,16 +33,16 @@ def test_pixels_are_independent_integers_from_0_to_255():
 
 def test_vectors_of_pixels_are_pixels():
     train = Dataset.from_labels("toy", np.zeros((4, 90)), np.arange(4) % 2, facts={"image_shape": [3, 6, 5]})
-    (drawn,) = UniformNoise(n=400).sets(train, rng())
-    (expected,) = UniformNoise(n=400).sets(images(), rng())
-    assert drawn.X.dtype == np.float64 and drawn.as_measured
-    np.testing.assert_array_equal(np.rint(drawn.X * 255), np.rint(expected.X.reshape(400, -1) * 255))
+    (drawn,) = UniformNoise(n=400).sets(trained.on(train, Scaling(size=2.0)), rng())
+    (expected,) = UniformNoise(n=400).sets(trained.on(images()), rng())
+    assert drawn.X.dtype == np.float64
+    np.testing.assert_array_equal(np.rint(2 * drawn.X * 255), np.rint(expected.X.reshape(400, -1) * 255))
 
 
 def test_vectors_fill_the_box_of_the_training_rows():
     X = rng().normal(size=(50, 3)) * [1, 10, 0] + [0, 5, 7]
     X[3, 1] = np.nan
-    (drawn,) = UniformNoise(n=3000).sets(Dataset.from_labels("toy", X, np.arange(50) % 2), rng())
+    (drawn,) = UniformNoise(n=3000).sets(trained.on(Dataset.from_labels("toy", X, np.arange(50) % 2)), rng())
     low, high = np.nanmin(X, axis=0), np.nanmax(X, axis=0)
     for feature in (0, 1):
         assert kstest(drawn.X[:, feature], uniform(low[feature], high[feature] - low[feature]).cdf).pvalue > 0.01
@@ -50,7 +52,7 @@ def test_vectors_fill_the_box_of_the_training_rows():
 def test_categories_are_drawn_among_those_there_are():
     X = np.column_stack([np.arange(6.0), [0, 1, 2, 0, 1, np.nan], np.full(6, np.nan)])
     train = Dataset.from_labels("toy", X, np.arange(6) % 2, categories=(None, ("a", "b", "c", "d"), None))
-    (drawn,) = UniformNoise(n=400).sets(train, rng())
+    (drawn,) = UniformNoise(n=400).sets(trained.on(train), rng())
     assert chisquare(np.bincount(drawn.X[:, 1].astype(int), minlength=4)).pvalue > 0.01
     assert np.isnan(drawn.X[:, 2]).all()  # a feature that nobody ever measured
 

@@ -12,8 +12,10 @@ from kdgraph.data import Dataset
 from kdgraph.data.dataset import TEST, TRAIN, UNUSED
 from kdgraph.data.images.shape import like_images_of
 from kdgraph.data.ood.other_dataset import OtherDataset
+from kdgraph.data.scaling import Scaling
 from kdgraph.data.simulations import Shapes, Spiral
 from kdgraph.errors import DataError, NotAtHand, ParameterError
+from tests.data.ood import trained
 
 
 @dataclass
@@ -41,17 +43,23 @@ def rows(name: str, *shape: int, n: int = 12, **more) -> Dataset:
 
 
 def draw(train: Dataset, other: Dataset, n: int = 5):
-    (drawn,) = OtherDataset(Given(other), n=n).sets(train, np.random.default_rng(0))
+    (drawn,) = OtherDataset(Given(other), n=n).sets(trained.on(train), np.random.default_rng(0))
     return drawn
 
 
 def test_rows_are_drawn_from_all_without_one_twice():
     other = rows("other", 4)
     drawn = draw(rows("trained", 4), other, n=12)
-    assert drawn.name == "other" and drawn.params == {} and drawn.as_measured
+    assert drawn.name == "other" and drawn.params == {}
     np.testing.assert_array_equal(np.sort(drawn.X, axis=0), np.sort(other.X, axis=0))
     assert not np.array_equal(drawn.X, other.X)
     assert drawn.facts == {"rows": "12 at random of 12 rows", "repaired": []}
+
+
+def test_vectors_are_scaled_as_the_training_rows_were():
+    other, scaling = rows("other", 4), Scaling(shift=np.arange(4.0), size=3.0)
+    (drawn,) = OtherDataset(Given(other), n=12).sets(trained.on(rows("trained", 4), scaling), np.random.default_rng(0))
+    np.testing.assert_array_equal(np.sort(drawn.X, axis=0), np.sort(scaling.apply(other.X), axis=0))
 
 
 def test_official_test_rows_are_preferred():
@@ -86,9 +94,9 @@ def test_images_become_vectors_of_pixels_where_these_are_trained_on():
 
 
 def test_a_simulation_draws_as_many_as_are_asked_for():
-    (drawn,) = OtherDataset(Spiral(), n=30).sets(rows("trained", 2), np.random.default_rng(0))
+    (drawn,) = OtherDataset(Spiral(), n=30).sets(trained.on(rows("trained", 2)), np.random.default_rng(0))
     assert drawn.X.shape == (30, 2) and drawn.facts["rows"] == "30 drawn" and drawn.name == "spiral"
-    (drawn,) = OtherDataset(Shapes(size=60), n=3).sets(rows("trained", 1, 8, 8), np.random.default_rng(0))
+    (drawn,) = OtherDataset(Shapes(size=60), n=3).sets(trained.on(rows("trained", 1, 8, 8)), np.random.default_rng(0))
     assert drawn.X.shape == (3, 1, 8, 8)
 
 

@@ -7,6 +7,7 @@ from kdgraph.data import Dataset, make_splits
 from kdgraph.data.ood.shifts import SemanticShifts
 from kdgraph.data.simulations import Shapes
 from kdgraph.errors import DataError, ParameterError
+from tests.data.ood import trained
 
 LIT = np.float32(127 / 255)
 
@@ -21,7 +22,7 @@ def train() -> Dataset:
 
 
 def sets(train, **parameters) -> dict[tuple[str, float], np.ndarray]:
-    found = SemanticShifts(**{"n": 20, "intensities": [], "epsilons": [], "axes": [], **parameters}).sets(train, rng())
+    found = SemanticShifts(**{"n": 20, "intensities": [], "epsilons": [], "axes": [], **parameters}).sets(trained.on(train), rng())
     return {(one.name, *one.params.values()): one.X for one in found}
 
 
@@ -30,7 +31,7 @@ def areas(X: np.ndarray) -> np.ndarray:
 
 
 def test_each_value_makes_one_set_like_the_training_images(train):
-    found = list(SemanticShifts(n=3).sets(train, rng()))
+    found = list(SemanticShifts(n=3).sets(trained.on(train), rng()))
     assert [(one.name, one.params) for one in found[:2]] == [("intensity", {"intensity": 0.0}), ("intensity", {"intensity": 16.0})]
     assert [sum(one.name == name for one in found) for name in ("intensity", "blend", "ellipse")] == [17, 11, 13]
     assert {tuple(one.params) for one in found} == {("intensity",), ("epsilon",), ("axis",)}
@@ -42,7 +43,7 @@ def test_each_value_makes_one_set_like_the_training_images(train):
 
 
 def test_sets_are_drawn_when_they_are_asked_for(train):
-    found = SemanticShifts(n=10**9, intensities=[127]).sets(train, rng())
+    found = SemanticShifts(n=10**9, intensities=[127]).sets(trained.on(train), rng())
     assert iter(found) is found
 
 
@@ -100,7 +101,7 @@ def test_what_cannot_be_shifted(train):
     vectors = Dataset.from_labels("toy", np.zeros((4, 2)), np.array([0, 1, 0, 1]))
     message = r"^shifts of shapes need square images, and toy has rows of shape \(2,\); choose dataset=shapes or another ood$"
     with pytest.raises(DataError, match=message):
-        next(SemanticShifts().sets(vectors, rng()))
+        next(SemanticShifts().sets(trained.on(vectors), rng()))
     message = "^a shape 120 pixels wide does not fit into images of 100; raise size, make the shape smaller, or set inside to false$"
     with pytest.raises(ParameterError, match=message):
         sets(train, axes=[60])

@@ -160,10 +160,10 @@ def test_validation_rows_are_not_trained_on(data, monkeypatch):
         seen["classes"] = np.bincount(validation.targets)
         return train(module, examples, loss, options, validation=validation, **others)
 
-    from kdgraph.parents.networks import classifier
+    from kdgraph.parents.networks import network
 
-    train = classifier.train
-    monkeypatch.setattr(classifier, "train", look)
+    train = network.train
+    monkeypatch.setattr(network, "train", look)
     net = mlp(validation_share=0.2).fit(*data)
     assert [len(rows) for rows in seen["rows"]] == [240, 61] and not set.intersection(*seen["rows"])
     assert sorted(seen["classes"]) == [20, 20, 21]

@@ -40,7 +40,7 @@ const DIRECTION = {
   prior: "better is nearer to the largest class prior",
 };
 const direction = (column) => DIRECTION[column.ideal];
-const convention = (column) => [direction(column), ...(column.options ? [column.options] : []), `on ${column.rows}`].join(" · ");
+const convention = (column) => [direction(column), ...(column.unit ? [`in ${column.unit}`] : []), ...(column.options ? [column.options] : []), `on ${column.rows}`].join(" · ");
 const aboutColumn = (column) => `${column.label}\n${column.about}\n${convention(column)}`;
 
 function mean(values) {

@@ -1,0 +1,43 @@
+"""What a paper printed or stored: ``published.csv`` in its folder, one number a row."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+
+from experiments.common.markdown import number
+
+COLUMNS = ("item", "source", "dataset", "metric", "method", "value")
+"""That every such file has: the table or figure, where the number was read, and what it is of; a paper adds what else it varies."""
+
+
+def read_published(folder: Path) -> pd.DataFrame:
+    """The numbers of the paper in ``folder``, a row each.
+
+    Raises
+    ------
+    ValueError
+        A column is missing, a number too, or two rows are of the same thing.
+    """
+    numbers = pd.read_csv(folder / "published.csv", dtype={"dataset": str})
+    if missing := [name for name in COLUMNS if name not in numbers]:
+        raise ValueError(f"{folder}/published.csv must have the columns {', '.join(COLUMNS)}; it lacks {', '.join(missing)}")
+    if (empty := numbers.value.isna()).any():
+        raise ValueError(f"{folder}/published.csv has no value in row {int(empty.argmax())}; leave out what was not published")
+    if (twice := numbers.duplicated([name for name in numbers if name not in ("source", "value")])).any():
+        raise ValueError(f"{folder}/published.csv has two values of one thing, the second in row {int(twice.argmax())}")
+    return numbers
+
+
+def cell(found: pd.DataFrame, digits: int = 3) -> str:
+    """The number of what was found, for a table; a dash where nothing was published.
+
+    Raises
+    ------
+    ValueError
+        More than one number was found.
+    """
+    if len(found) > 1:
+        raise ValueError(f"a cell holds one published number, got {len(found)}: name what else tells them apart")
+    return number(float(found.value.iloc[0]), digits) if len(found) else "–"

@@ -1,0 +1,105 @@
+"""Records of finished runs that are points of an experiment."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from kdgraph.config import conf_dir, plan
+
+Record = dict[str, Any]
+Key = tuple[str, ...]
+
+
+def runs_of(experiment: str, folder: Path, free: Sequence[str] = ()) -> list[Record]:
+    """Records below ``folder`` that differ from the experiment's runs in nothing but the numbers that it sweeps.
+
+    Parameters
+    ----------
+    experiment : its name, "paper/p1/simulations".
+    folder : where the runs are, usually ``outputs``.
+    free : keys that may differ too ("parent.hidden"), to draw from smaller runs.
+
+    Returns
+    -------
+    list of dict
+        In the order of their folders. Values of a swept number that the experiment does not name (more seeds, another distance) are taken
+        with the others; swept data sets and methods are those of the experiment.
+    """
+    loose = tuple(tuple(key.split(".")) for key in (*swept_numbers(experiment), "seed", *free))
+    wanted = {_signature(job.config.science(), loose) for job in _one_of_each(experiment)}
+    found = (json.loads(path.read_text()) for path in sorted(folder.glob("*/*/*/result.json")))
+    return [record for record in found if _signature(record["config"], loose) in wanted]
+
+
+def runs_of_tables(experiment: str, folder: Path, free: Sequence[str] = ()) -> list[Record]:
+    """As :func:`runs_of`, of an experiment with many data sets and methods that change nothing of each other's config.
+
+    Each is composed once, which takes seconds where all pairs take minutes.
+    """
+    loose = tuple(tuple(key.split(".")) for key in (*swept_numbers(experiment), "seed", *free))
+    first = {key: _values(values)[0] for key, values in _swept(experiment).items()}
+    datasets, others = (
+        {_signature(_part(job.config.science(), part), loose) for job in plan([f"experiment={experiment}", *_words(first, without)]).jobs}
+        for without, part in (("dataset", True), ("method", False))
+    )
+    found = (json.loads(path.read_text()) for path in sorted(folder.glob("*/*/*/result.json")))
+    return [r for r in found if all(_signature(_part(r["config"], part), loose) in of for part, of in ((True, datasets), (False, others)))]
+
+
+def expected(experiment: str) -> int:
+    """How many runs the experiment has."""
+    return int(np.prod([len(_values(values)) for values in _swept(experiment).values()]))
+
+
+def swept_numbers(experiment: str) -> list[str]:
+    """Swept keys that are no groups of the config."""
+    return [key for key in _swept(experiment) if "." in key or key == "seed"]
+
+
+@cache
+def _swept(experiment: str) -> Mapping[str, str]:
+    return yaml.safe_load((conf_dir() / "experiment" / f"{experiment}.yaml").read_text())["hydra"]["sweeper"]["params"]
+
+
+def _values(swept: str) -> list[str]:
+    if str(swept).startswith("range("):
+        return [str(value) for value in range(*map(int, swept[len("range(") : -1].split(",")))]
+    return [value.strip() for value in str(swept).split(",")]
+
+
+def _one_of_each(experiment: str) -> Iterable[Any]:
+    """The experiment's jobs at the first value of each swept number: composing all 2,400 takes minutes."""
+    first = [f"{key}={_values(_swept(experiment)[key])[0]}" for key in swept_numbers(experiment)]
+    return plan([f"experiment={experiment}", *first]).jobs
+
+
+def _words(values: Mapping[str, str], without: str) -> list[str]:
+    """What a command line would say to have these values but that of one key, which stays swept.
+
+    Each is a sweep of one value, so that it is set after the data set is chosen, of which the key may be.
+    """
+    return [f"{key}=choice({value})" for key, value in values.items() if key != without]
+
+
+def _part(science: Mapping[str, Any], is_dataset: bool) -> Mapping[str, Any]:
+    """The data set's node of a config, or all the others."""
+    return {key: value for key, value in science.items() if (key == "dataset") == is_dataset}
+
+
+def _signature(science: Mapping[str, Any], loose: tuple[Key, ...]) -> str:
+    """The config without the loose keys, as text; figures are no matter."""
+    return json.dumps(_without({k: v for k, v in science.items() if k != "figures"}, loose), sort_keys=True, default=str)
+
+
+def _without(node: Any, loose: tuple[Key, ...]) -> Any:
+    if not isinstance(node, Mapping):
+        return node
+    inner = {key: tuple(rest[1:] for rest in loose if rest[0] == key and len(rest) > 1) for key in node}
+    return {key: _without(value, inner[key]) for key, value in node.items() if (key,) not in loose}

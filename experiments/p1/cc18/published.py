@@ -1,0 +1,113 @@
+"""The stored numbers behind Figures 2 and 5 to 8 in the form of ours, and both beside each other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+
+from experiments.common.markdown import head, line, number, signed
+from experiments.common.published import read_published
+from experiments.p1.cc18.records import Tables, label, order, tables
+from experiments.p1.cc18.sizes import at_sizes, improvement_by_size
+from experiments.p1.cc18.statistics import median
+from kdgraph.metrics import absolute_improvement
+
+HERE = Path(__file__).resolve().parent
+NAMES = {"random_forest": ("random_forest", "kdf"), "mlp": ("relu network", "kdn")}
+"""Parent of a run → what ``published.csv`` calls it, and the method on it."""
+N_TABLES = 45
+SIZES = (100, 300, 1000, 3000, 8999)
+MEASURES = {"error": "error", "ece_by_edges": "ECE", "mmc@1": "confidence at r=1", "mmc@5": "confidence at r=5"}
+
+
+def published_numbers(priors: pd.Series | None = None, folder: Path = HERE) -> pd.DataFrame:
+    """The stored numbers as :func:`~experiments.p1.cc18.records.frame` has ours: of distances the geodesic one, tables by their number.
+
+    What was measured on spheres goes with the largest sample of its table; one table, 23517, has nothing else and is not here.
+
+    Parameters
+    ----------
+    priors : number of a table (text) → the largest share of a class. What is stored is mean confidence; with these it gives OCE too, the
+        distance of the mean to the prior, on tables that are among them.
+    """
+    stored = read_published(folder)
+    rows = [stored[stored.method == name].assign(parent=parent, method=method) for parent in NAMES for name, method in _methods(parent)]
+    numbers = pd.concat(rows, ignore_index=True)
+    largest = numbers.dataset.map(numbers.groupby("dataset").n_train.max())
+    numbers = numbers.assign(
+        learn=numbers.n_train.fillna(largest), at=numbers.radius.where(numbers.radius > 0), seed=0, openml=numbers.dataset.astype(int),
+    ).drop(columns=["item", "source", "n_train", "radius"])  # fmt: skip
+    numbers = numbers[largest.notna()].astype({"learn": int})
+    if priors is None:
+        return numbers
+    confidence = numbers[(numbers.metric == "mmc") & numbers["at"].notna() & numbers.dataset.isin(priors.index)]
+    oce = (confidence.value - confidence.dataset.map(priors)).abs()
+    return pd.concat([numbers, confidence.assign(metric="oce", value=oce)], ignore_index=True)
+
+
+def priors_of(ours: Tables) -> pd.Series:
+    """Number of a table (text) → the largest share of a class among our training rows, of tables of OpenML."""
+    prior = ours.column("prior")["parent"]
+    return pd.Series({str(n): prior[dataset] for dataset, n in ours.openml.items()}, dtype=float)
+
+
+def beside(ours: Tables, published: pd.DataFrame) -> str:
+    """Medians over the tables that both have, published / ours, each at its largest sample."""
+    theirs, shared = _shared(ours, published)
+    if not shared:
+        return "No table of these runs is among the published ones."
+    measures = {name: title for name, title in MEASURES.items() if name in ours.values}
+    lines = head(["method", *measures.values(), "OCE, parent's less method's, r=5"])
+    for method in sorted(set(theirs.methods) & set(ours.methods), key=order):
+        pairs = [(theirs.column(name).loc[list(shared), method], ours.column(name).loc[list(shared.values()), method]) for name in measures]
+        cells = [f"{number(median(stored))} / {number(median(here))}" for stored, here in pairs]
+        lines.append(line([label(method, ours.parent), *cells, _oce_differences(theirs, ours, shared, method)]))
+    what = "ECE: of 10 edges, theirs of network and KDN of 15" if "ece_by_edges" in measures else "no ECE, which needs metrics=published"
+    note = f"Medians over {len(shared)} of the {len(theirs.datasets)} published tables. Of each cell: published / ours. {what}."
+    return "\n".join([*lines, "", note + " OCE here: distance of the mean confidence to the prior."])
+
+
+def table_by_table(ours: Tables, published: pd.DataFrame) -> str:
+    """Published / ours on each table that both have: rows that learn, error, confidence at radius 5."""
+    theirs, shared = _shared(ours, published)
+    methods = sorted(set(theirs.methods) & set(ours.methods), key=order)
+    names = [label(method, ours.parent) for method in methods]
+    lines = head(["OpenML", "table", "rows", *(f"error, {name}" for name in names), *(f"r=5, {name}" for name in names)])
+    both = [(theirs.column(metric), ours.column(metric)) for metric in ("error", "mmc@5")]
+    for openml, dataset in shared.items():
+        cells = [f"{number(a.loc[openml, method])} / {number(b.loc[dataset, method])}" for a, b in both for method in methods]
+        lines.append(line([openml, dataset, f"{theirs.learn[openml]:,} / {ours.learn[dataset]:,}", *cells]))
+    return "\n".join(lines)
+
+
+def by_size(ours: pd.DataFrame, published: pd.DataFrame, parent: str, threshold: float) -> str:
+    """Median improvements against the number of rows, published / ours, with the number of tables."""
+    lines = head(["improvement", "method", *(f"n = {size:,}" for size in SIZES)])
+    for metric, title in (("error", "error"), ("ece_by_edges", "ECE")):
+        both = [improvement_by_size(numbers[numbers.parent == parent], metric, threshold) for numbers in (published, ours)]
+        for method in sorted(both[0].methods & both[1].methods, key=order):
+            medians = [at_sizes(one.curves[method], one.sizes, SIZES) for one in both]
+            cells = [" / ".join(f"{signed(value)} ({count})" for value, count in pair) for pair in zip(*medians, strict=True)]
+            lines.append(line([title, label(method, parent), *cells]))
+    return "\n".join([*lines, "", "Of each cell: published / ours, in brackets the tables that have so many rows."])
+
+
+def _oce_differences(theirs: Tables, ours: Tables, shared: dict[str, str], method: str) -> str:
+    """Median absolute improvement at radius 5, published / ours, as the published Figure 2 has it."""
+    found = []
+    for of, names in ((theirs, list(shared)), (ours, list(shared.values()))):
+        away = of.column("mmc@5").loc[names].sub(priors_of(ours)[list(shared)].to_numpy(), axis=0).abs()
+        found.append(signed(median(absolute_improvement(away["parent"].to_numpy(), away[method].to_numpy()))))
+    return " / ".join(found)
+
+
+def _shared(ours: Tables, published: pd.DataFrame) -> tuple[Tables, dict[str, str]]:
+    """The published tables, and number → our name of those that we have too."""
+    theirs = tables(published, ours.parent)
+    return theirs, {str(n): dataset for dataset, n in sorted(ours.openml.items(), key=lambda item: item[1]) if str(n) in theirs.datasets}
+
+
+def _methods(parent: str) -> list[tuple[str, str]]:
+    name, method = NAMES[parent]
+    return [(name, "parent"), (f"{method} geodesic", method), (f"isotonic on {name}", "isotonic"), (f"sigmoid on {name}", "sigmoid")]

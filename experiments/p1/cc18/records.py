@@ -1,0 +1,221 @@
+"""Runs on many tables as data frames: one row for each number, means over seeds, and one row for each table and method."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+
+from experiments.common.runs import Record
+
+PARENTS = {"random_forest": "random forest", "mlp": "network"}
+"""Parent of a run → what people read."""
+METHODS = {
+    "parent": "parent",
+    "refit": "refit on all rows",
+    "kdf": "KDF",
+    "kdn": "KDN",
+    "isotonic": "isotonic",
+    "sigmoid": "sigmoid",
+    "temperature": "temperature",
+    "best": "best",
+    "gated_isotonic": "gated isotonic",
+    "gated_sigmoid": "gated sigmoid",
+    "gated_temperature": "gated temperature",
+    "gated_best": "gated best",
+    "gate_on_best": "gate on the best calibrator",
+}
+"""Calibrator of a run, with its gate → what people read, in the order of tables."""
+CHOICE = "gate_on_best"
+"""Stands among methods for what is chosen for each table and seed; see :mod:`experiments.p1.cc18.claims`."""
+OURS = {"random_forest": "kdf", "mlp": "kdn"}
+"""The paper's method on each parent."""
+ON_TEST = ["error", "nll", "ece", "mce", "ece_by_edges"]
+ON_SPHERES = ["oce", "mmc"]
+KEY = ["dataset", "learn", "parent", "method", "seed"]
+SAME = 1e-9
+"""How far a parent's values in two runs may be apart: it is the same fit, perhaps predicted by another machine."""
+
+
+class Inconsistent(Exception):
+    """Runs that cannot stand in one table; says which and why in one line."""
+
+
+@dataclass(frozen=True)
+class Tables:
+    """Means over seeds of one group of runs, all on one parent, at one sample size for each table.
+
+    Attributes
+    ----------
+    parent : the parent's name in the records.
+    runs : a row for each table, method and seed, a column for each number: ``error``, ``ece``, ``oce@1.5``, ``mmc@5``, ``oce`` (mean over
+        radii above 1), ``prior``.
+    learn : table → rows that fit and calibrate.
+    openml : table → its number on openml.org, of those that have one.
+    left_out : tables on which some method has no run, with what is missing.
+    """
+
+    parent: str
+    runs: pd.DataFrame
+    learn: dict[str, int]
+    openml: dict[str, int]
+    left_out: dict[str, str]
+
+    @cached_property
+    def values(self) -> pd.DataFrame:
+        """A row for each table and method: means over seeds."""
+        return self.runs.groupby(["dataset", "method"]).mean()
+
+    @property
+    def seeds(self) -> pd.Series:
+        """Table → how many seeds it has."""
+        return self.runs.reset_index().groupby("dataset").seed.nunique()
+
+    @property
+    def methods(self) -> list[str]:
+        """In the order of :data:`METHODS`, the parent first."""
+        return sorted(self.values.index.unique("method"), key=order)
+
+    @property
+    def datasets(self) -> list[str]:
+        """In alphabetical order."""
+        return sorted(self.values.index.unique("dataset"))
+
+    @property
+    def radii(self) -> list[float]:
+        """Of the spheres, from 1 on."""
+        return sorted(r for r in (float(name[4:]) for name in self.values if name.startswith("oce@")) if r >= 1)
+
+    def column(self, name: str) -> pd.DataFrame:
+        """A row for each table, a column for each method; NaN where the records have no such number."""
+        values = self.values[name] if name in self.values else pd.Series(np.nan, index=self.values.index)
+        return values.unstack("method")[self.methods]
+
+
+def order(method: str) -> tuple[int, str]:
+    """Where a method stands in tables."""
+    return list(METHODS).index(method) if method in METHODS else len(METHODS), method
+
+
+def label(method: str, parent: str = "") -> str:
+    """What people read; the parent's own name where it is given."""
+    return PARENTS.get(parent, parent) if method == "parent" and parent else METHODS.get(method, method.replace("_", " "))
+
+
+def frame(records: Iterable[Record]) -> pd.DataFrame:
+    """One row for each number of each run: columns :data:`KEY`, ``openml, metric, at, value``. The parent counts once.
+
+    ``at`` is the radius of a sphere, NaN on test rows. Beside :data:`ON_TEST` and, from radius 1 on, :data:`ON_SPHERES` there are the
+    metrics ``prior``, the largest share of a class, and ``calibration_nll``, which the calibrator says of itself.
+
+    Raises
+    ------
+    Inconsistent
+        Two runs of one method, or two parents, where a table can hold one.
+    """
+    records = list(records)
+    _check_one_each(records)
+    rows = [row for record in records for row in _rows(record)]
+    if not rows:
+        return pd.DataFrame(columns=[*KEY, "openml", "metric", "at", "value"])
+    everything = pd.DataFrame(rows)
+    where = [*KEY, "metric", "at"]
+    groups = everything.groupby(where, dropna=False).value
+    spread = groups.max() - groups.min()
+    if (spread > SAME).any():
+        dataset, learn, parent, _, seed, metric, _ = spread.idxmax()
+        which = f"the {PARENTS.get(parent, parent)} on {dataset}, {learn} rows, seed {seed},"
+        raise Inconsistent(f"{which} has two values of {metric}, so it was fitted or tested in two settings; keep the runs of one of them")
+    return everything.drop_duplicates(where, ignore_index=True)
+
+
+def tables(numbers: pd.DataFrame, parent: str) -> Tables:
+    """Runs on one parent at each table's largest sample, on tables and seeds that all methods have.
+
+    A method that fewer than half of the tables have is not in the tables at all.
+    """
+    mine = numbers[numbers.parent == parent]
+    mine = mine[mine.learn == mine.groupby("dataset").learn.transform("max")]
+    on = mine.groupby("method").dataset.nunique()
+    methods = list(on[2 * on >= mine.dataset.nunique()].index)
+    complete, left_out = _complete(mine[mine.method.isin(methods)], methods)
+    column = complete.metric + complete["at"].map(lambda radius: "" if np.isnan(radius) else f"@{radius:g}")
+    runs = complete.assign(column=column).pivot_table(index=["dataset", "method", "seed"], columns="column", values="value")
+    far = [name for name in runs if name.startswith("oce@") and float(name[4:]) > 1]
+    if far:
+        runs["oce"] = runs[far].mean(axis=1)
+    openml = complete.dropna(subset="openml").groupby("dataset").openml.first().astype(int).to_dict()
+    return Tables(parent, runs, complete.groupby("dataset").learn.first().to_dict(), openml, left_out)
+
+
+def parents_of(numbers: pd.DataFrame) -> list[str]:
+    """In the order of :data:`PARENTS`."""
+    return [parent for parent in PARENTS if parent in set(numbers.parent)]
+
+
+def method_of(record: Record) -> str:
+    """The calibrator's name, with ``gated_`` before it if there is a gate."""
+    calibrator = record["calibrator"].removesuffix("_on_network")  # a parent's candidates are its own; the choice among them is one method
+    return calibrator if record["gate"] == "none" else f"gated_{calibrator}"
+
+
+def _complete(mine: pd.DataFrame, methods: Sequence[str]) -> tuple[pd.DataFrame, dict[str, str]]:
+    """Rows of tables and seeds that all methods have; and of each table that has none, what is missing."""
+    having = mine.groupby(["dataset", "seed"]).method.nunique()
+    full = having[having == len(methods)].index
+    kept = mine[pd.MultiIndex.from_frame(mine[["dataset", "seed"]]).isin(full)]
+    missing = {}
+    for dataset in sorted(set(mine.dataset) - set(kept.dataset)):
+        lacking = sorted(set(methods) - set(mine[mine.dataset == dataset].method), key=order)
+        missing[dataset] = "no run of " + ", ".join(map(label, lacking)) if lacking else "no seed that all methods have"
+    return kept, missing
+
+
+def _rows(record: Record) -> Iterable[Record]:
+    about, source = record["dataset"], record["dataset"].get("source") or {}
+    known = _key(record)
+    shared = {**known, "openml": source.get("id") if source.get("source") == "openml" else None, "at": np.nan}
+    own = (record["learnt"].get("calibrator") or {}).get("calibration_nll")
+    if own is not None:
+        yield {**shared, "metric": "calibration_nll", "value": own}
+    for method in ("parent", known["method"]):
+        yield {**shared, "method": method, "metric": "prior", "value": max(about["prior"])}
+    for entry in record["metrics"]:
+        radius = entry["params"].get("radius", np.nan)
+        on_test = entry["on"] == "test" and entry["metric"] in ON_TEST
+        if on_test or (entry["ood"] == "sphere" and entry["metric"] in ON_SPHERES and radius >= 1):
+            method = "parent" if entry["of"] == "parent" else known["method"]
+            value = np.nan if entry["value"] is None else entry["value"]
+            yield {**shared, "method": method, "metric": entry["metric"], "at": radius, "value": value}
+
+
+def _key(record: Record) -> Record:
+    about = record["dataset"]
+    parent = "mlp" if record["parent"].endswith("mlp") else record["parent"]  # those of other widths have longer names
+    values = about["name"], about["n_train"] + about["n_calibration"], parent, method_of(record), record["seed"]
+    return dict(zip(KEY, values, strict=True))
+
+
+def _check_one_each(records: Sequence[Record]) -> None:
+    seen: dict[tuple, Record] = {}
+    for record in records:
+        key = tuple(_key(record).values())
+        if key in seen:
+            differing = sorted(_differing(seen[key]["config"], record["config"]))
+            dataset, learn, parent, method, seed = key
+            which = f"{label(method)} on {PARENTS.get(parent, parent)}, {dataset}, {learn} rows, seed {seed}"
+            raise Inconsistent(f"two runs of {which}, which differ in {', '.join(differing) or 'nothing'}; keep one of them")
+        seen[key] = record
+
+
+def _differing(one: Record, other: Record, prefix: str = "") -> Iterable[str]:
+    for key in {*one, *other}:
+        a, b = one.get(key), other.get(key)
+        if isinstance(a, dict) and isinstance(b, dict):
+            yield from _differing(a, b, f"{prefix}{key}.")
+        elif json.dumps(a, sort_keys=True) != json.dumps(b, sort_keys=True):
+            yield prefix + key

@@ -1,0 +1,28 @@
+"""Medians over tables, and what dominates what; comparisons of two methods are :func:`kdgraph.results.comparison.paired.compare`."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from kdgraph.results.comparison.paired import DECIMALS
+
+
+def median(values: pd.Series | np.ndarray) -> float:
+    """Of the numbers that are there; NaN where none is."""
+    known = np.asarray(values, dtype=np.float64)
+    known = known[~np.isnan(known)]
+    return float(np.median(known)) if len(known) else np.nan
+
+
+def dominating(chosen: pd.Series, others: pd.DataFrame) -> list[str]:
+    """Which rows of ``others`` are nowhere higher than ``chosen`` and somewhere lower, in all of its numbers; lower is better.
+
+    Parameters
+    ----------
+    chosen : a number for each criterion.
+    others : a row for each method, the same criteria as columns. One that lacks a number dominates nothing.
+    """
+    mine, theirs = chosen.round(DECIMALS), others[chosen.index].round(DECIMALS)
+    nowhere_worse, somewhere_better = (theirs <= mine).all(axis=1), (theirs < mine).any(axis=1)
+    return list(others.index[nowhere_worse & somewhere_better])

@@ -1,0 +1,208 @@
+"""Draw Figures 1, 3 and 4 of Dey et al. from finished runs, and print their numbers beside the published ones.
+
+``python -m experiments.p1.figures outputs`` after the experiments ``paper/p1/simulations``, ``trunk`` and ``shapes`` (``posteriors`` for
+Figure 4 alone); any subset of runs will do. ``--free parent.hidden`` takes runs that differ in that key too, ``--only figure3`` draws one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from experiments.common.published import read_published
+from experiments.common.runs import Record, expected, runs_of
+from experiments.p1.figures import posteriors
+from experiments.p1.figures.numbers import frame
+from experiments.p1.figures.tables import figure1_table, figure3_table, trunk_table
+from kdgraph.config import compose
+from kdgraph.figures import Repeated, confidence_against_shift, posterior_grid, save, simulation_summary
+from kdgraph.runner import stages
+
+HERE = Path(__file__).resolve().parents[1]
+"""The folder of the paper, where the pictures are."""
+SIMULATIONS = {"gaussian_xor": "Gaussian XOR", "spiral": "spiral", "circle": "circle", "sinewave": "sinewave", "polynomial": "polynomial"}
+GROUPS = {"random_forest": ("random forest", "KDF"), "mlp": ("network", "KDN")}
+DISTANCES = {"geodesic": "geodesic", "euclidean": "Euclidean", "scaled": "scaled", "default": "default distance"}
+VARIANTS = {"kdgraph": "kdgraph", "figure1": "reference"}
+"""Variant of the planar simulations → that of the Trunk row in the same figure: the paper's was made by the later version."""
+SHOWN_POINTS = 2000
+FAR = 20.0
+
+
+def main() -> None:
+    """Draw and print all that the runs allow."""
+    arguments = _arguments()
+    for name in arguments.only or FIGURES:
+        start = time.monotonic()
+        FIGURES[name](arguments.outputs, arguments.free, arguments.to)
+        print(f"{name}: {time.monotonic() - start:.0f} s", file=sys.stderr)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("outputs", nargs="?", type=Path, default=Path("outputs"), help="where the runs are")
+    parser.add_argument("--to", type=Path, default=HERE, help="where the pictures go")
+    parser.add_argument("--free", nargs="*", default=[], metavar="KEY", help="config keys in which runs may differ from the experiment's")
+    parser.add_argument("--only", nargs="*", choices=list(FIGURES), help="these figures")
+    return parser.parse_args()
+
+
+def figure1(outputs: Path, free: list[str], to: Path) -> None:
+    """Figure 1, once for our variant and once for those that made it, and its table."""
+    plane = frame(_found("paper/p1/simulations", outputs, free))
+    trunk = frame(_found("paper/p1/trunk", outputs, free))
+    for variant, of_trunk in VARIANTS.items():
+        rows = {label: _planar_row(plane, dataset, variant) for dataset, label in SIMULATIONS.items()}
+        rows["Trunk"] = _trunk_row(trunk, of_trunk)
+        rows = {label: groups for label, groups in rows.items() if groups}
+        if rows:
+            data = {label: _points(label) for label in rows}
+            _save(simulation_summary(data, rows, band_of=_seeds(plane, trunk)), to / f"figure1_{variant}")
+    if len(plane):
+        print("## Figure 1 A: medians over seeds\n\n" + figure1_table(plane, read_published(HERE)) + "\n")
+    if len(trunk):
+        print("## Figure 1 B: medians over seeds\n\n" + trunk_table(trunk, FAR) + "\n")
+
+
+def figure3(outputs: Path, free: list[str], to: Path) -> None:
+    """Figure 3 D to F with bands over seeds, and its table."""
+    shapes = frame(_found("paper/p1/shapes", outputs, free))
+    if not len(shapes):
+        return
+    far = shapes[(shapes.on == "ood") & (shapes.metric == "mmc")]
+    names = {"parent": "network", "default": "KDN"}
+    curves, values, bands, ids = {}, {}, {}, {}
+    for (ood, param), family in far.groupby(["ood", "param"], sort=False):
+        label = param if param == ood else f"{param} of the {ood}"
+        wide = {
+            name: family[family.model == model].pivot_table(index="seed", columns="at", values="value") for model, name in names.items()
+        }
+        values[label] = wide["KDN"].columns.to_numpy(dtype=float)
+        curves[label] = {name: one.median().to_numpy() for name, one in wide.items()}
+        bands[label] = {name: tuple(one.quantile([0.25, 0.75]).to_numpy()) for name, one in wide.items()}
+        ids[label] = sorted(family[family.id]["at"].unique())
+    prior = float(far.prior.max())
+    _save(
+        confidence_against_shift(curves, values, prior, id_values=ids, bands=bands, band_of=f"25 to 75 % of {_seeds(shapes)}"),
+        to / "figure3",
+    )
+    print("## Figure 3: mean max confidence, medians over seeds (25 to 75 %)\n\n" + figure3_table(far, names) + "\n")
+
+
+def figure4(outputs: Path, free: list[str], to: Path) -> None:
+    """Figure 4, once for our variant and once for the one that made Figure 1, from the runs with most rows."""
+    records = [record for record in _found("paper/p1/posteriors", outputs, [*free, "dataset.n_train"]) if record["seed"] == 0]
+    most = max((record["config"]["dataset"]["n_train"] for record in records), default=0)
+    records = [record for record in records if record["config"]["dataset"]["n_train"] == most]
+    for variant in VARIANTS:
+        data, maps = {}, {}
+        for dataset, label in SIMULATIONS.items():
+            of_this = [r for r in records if r["dataset"]["name"] == dataset and r["config"]["calibrator"]["variant"] == variant]
+            if of_this:
+                data[label], maps[label] = _maps(of_this, outputs)
+        if data:
+            figure = posterior_grid(data, maps, posteriors.EXTENT, posteriors.ID_BOX, class_label="P(class 0 | x)")
+            _save(figure, to / f"figure4_{variant}")
+
+
+def _maps(records: list[Record], outputs: Path) -> tuple[tuple[np.ndarray, np.ndarray], dict[str, np.ndarray]]:
+    """Training rows, and title → map, of the runs on one data set with one variant."""
+    maps: dict[str, np.ndarray] = {}
+    shown = None
+    for group, (parent_name, method) in GROUPS.items():
+        for distance in ("geodesic", "euclidean"):
+            for record in records:
+                if record["parent"] == group and record["config"]["calibrator"]["distance"] == distance:
+                    splits, parent, model = posteriors.models_of(record, outputs)
+                    shown = shown or (splits.train.X[:SHOWN_POINTS], splits.train.y[:SHOWN_POINTS])
+                    if "truth" not in maps:
+                        maps["truth"] = posteriors.truth(splits)
+                    if parent_name not in maps:
+                        maps[parent_name] = posteriors.first_class(parent)
+                    maps[f"{method}\n{DISTANCES[distance]}"] = posteriors.first_class(model)
+    assert shown is not None  # there is a record
+    return shown, maps
+
+
+def _planar_row(plane: pd.DataFrame, dataset: str, variant: str) -> dict[str, dict[str, Repeated]]:
+    """Group → quantity → curves of one planar simulation; groups without a run are left out."""
+    if not len(plane):
+        return {}
+    rows = plane[(plane.dataset == dataset) & plane.variant.isin(["", variant])]
+    at_far = rows[(rows["on"] == "ood") & (rows.metric == "mmc") & (rows.n_train == 1000)]
+    rows_label, radius = "training rows", {"x_label": "radius", "prior": 0.5, "id_until": 1.0}
+    found = {
+        "error": (rows[(rows["on"] == "test") & (rows.metric == "error")], "n_train", {"x_label": rows_label, "log": True}),
+        "Hellinger": (rows[(rows["on"] == "grid") & (rows.metric == "hellinger")], "n_train", {"x_label": rows_label, "log": True}),
+        "max confidence": (at_far, "at", radius),
+    }
+    return _groups(found)
+
+
+def _trunk_row(trunk: pd.DataFrame, variant: str) -> dict[str, dict[str, Repeated]]:
+    """The same of Trunk in growing dimension; its far field is one radius."""
+    if not len(trunk):
+        return {}
+    rows, label = trunk[trunk.variant.isin(["", variant])], {"x_label": "features"}
+    far = {"x_label": f"features (r = {FAR:g})", "prior": 0.5}
+    found = {
+        "error": (rows[(rows["on"] == "test") & (rows.metric == "error")], "n_dims", label),
+        "Hellinger": (rows[(rows["on"] == "test") & (rows.metric == "hellinger")], "n_dims", label),
+        "max confidence": (rows[(rows["on"] == "ood") & (rows.metric == "mmc") & (rows["at"] == FAR)], "n_dims", far),
+    }
+    return _groups(found)
+
+
+def _groups(found: dict[str, tuple[pd.DataFrame, str, dict[str, Any]]]) -> dict[str, dict[str, Repeated]]:
+    groups: dict[str, dict[str, Repeated]] = {}
+    for parent, (name, method) in GROUPS.items():
+        for quantity, (rows, x, options) in found.items():
+            wide = rows[rows.parent == parent].pivot_table(index=["model", "seed"], columns=x, values="value")
+            models = [model for model in ("parent", *DISTANCES) if model in wide.index.get_level_values("model")]
+            wide = wide.loc[models].dropna(axis="columns", how="all") if models else wide
+            complete = [at for at in wide.columns if all(wide.loc[model][at].notna().any() for model in models)]
+            if len(models) > 1 and len(complete) > 1:
+                curves = {DISTANCES.get(model, "parent"): wide.loc[model][complete].to_numpy() for model in models}
+                one = Repeated(np.array(complete, dtype=float), curves, **options)
+                groups.setdefault(f"{name} and {method}", {})[quantity] = one
+    return groups
+
+
+def _points(label: str) -> tuple[np.ndarray, np.ndarray]:
+    """Training rows of a simulation, the first two features."""
+    name = {shown: dataset for dataset, shown in SIMULATIONS.items()}.get(label, "trunk")
+    config = compose([f"dataset={name}", f"dataset.n_train={SHOWN_POINTS}"])
+    train = stages.split(config.dataset, 0).train
+    return train.X[:, :2], train.y
+
+
+def _found(experiment: str, outputs: Path, free: Iterable[str]) -> list[Record]:
+    """Its runs; says on stderr what is missing, and how to make it."""
+    records = runs_of(experiment, outputs, list(free))
+    if len(records) < (wanted := expected(experiment)):
+        print(f"{experiment}: {len(records)} of {wanted} runs found; the others: kdg run experiment={experiment}", file=sys.stderr)
+    return records
+
+
+def _seeds(*frames: pd.DataFrame) -> str:
+    counts = pd.concat([one.groupby(["dataset", "n_train", "n_dims"]).seed.nunique() for one in frames if len(one)])
+    return f"{counts.max()} seeds" if counts.min() == counts.max() else f"{counts.min()} to {counts.max()} seeds"
+
+
+def _save(figure: Any, stem: Path) -> None:
+    stem.parent.mkdir(parents=True, exist_ok=True)
+    for path in save(figure, stem):
+        print(path, file=sys.stderr)
+
+
+FIGURES = {"figure1": figure1, "figure3": figure3, "figure4": figure4}
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,44 @@
+"""The numbers of records as a data frame, by what Figures 1, 3 and 4 vary: data, rows, dimensions, parent, variant, distance."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from experiments.common.runs import Record
+
+
+def frame(records: Iterable[Record]) -> pd.DataFrame:
+    """One row for each metric of each record. The parent, measured again in each run that stands on it, counts once."""
+    rows = [_row(record, entry) for record in records for entry in record["metrics"]]
+    if not rows:
+        return pd.DataFrame()
+    everything = pd.DataFrame(rows)
+    where = ["dataset", "n_train", "n_dims", "parent", "variant", "model", "seed", "metric", "on", "ood", "param", "at"]
+    return everything.drop_duplicates(where, ignore_index=True)
+
+
+def _row(record: Record, entry: Record) -> dict[str, Any]:
+    of_parent = entry["of"] == "parent"
+    calibrator = record["config"]["calibrator"]
+    (param, at), *_ = [*entry["params"].items(), (None, np.nan)]
+    return {
+        "dataset": record["dataset"]["name"],
+        "n_train": record["config"]["dataset"]["n_train"],
+        "n_dims": record["dataset"]["n_features"],
+        "parent": record["parent"],
+        "variant": "" if of_parent else calibrator.get("variant"),
+        "model": "parent" if of_parent else calibrator.get("distance") or "default",
+        "seed": record["seed"],
+        "metric": entry["metric"],
+        "on": entry["on"],
+        "ood": entry["ood"],
+        "param": param,
+        "at": at,
+        "id": bool(entry.get("in_distribution")),
+        "value": np.nan if entry["value"] is None else entry["value"],
+        "prior": max(record["dataset"]["prior"]),
+    }

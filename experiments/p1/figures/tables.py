@@ -1,0 +1,100 @@
+"""Tables of ours beside published, in markdown."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from experiments.common.markdown import head, line, number
+from experiments.common.published import cell
+
+GROUPS = {"random_forest": ("random_forest", "kdf"), "mlp": ("relu network", "kdn")}
+"""Parent of a run → what ``published.csv`` calls it and the method on it."""
+MEASURES = {"error": ("test", "error"), "hellinger on the grid": ("grid", "hellinger")}
+SIZES = (1000, 10000)
+FROM = "first radius at the prior"
+
+
+def figure1_table(plane: pd.DataFrame, published: pd.DataFrame) -> str:
+    """One row for each data set, method and distance; for 1,000 and 10,000 rows published, the version that made it, ours.
+
+    The last columns are the first radius from which on the mean max confidence stays within .01 of the prior, at 1,000 rows.
+    """
+    published = published[published.item == "Figure 1"]
+    columns = [(measure, n) for measure in MEASURES for n in SIZES]
+    titles = [f"{measure.replace(' on the grid', '')}, {n:,} rows" for measure, n in columns] + ["at the prior from radius"]
+    lines = head(["data", "model", *titles])
+    for dataset in published.dataset.drop_duplicates():
+        for parent, (parent_name, method) in GROUPS.items():
+            here = plane[(plane.dataset == dataset) & (plane.parent == parent)]
+            for name, model in ((parent_name, "parent"), (f"{method} geodesic", "geodesic"), (f"{method} euclidean", "euclidean")):
+                ours = here[here.model == model]
+                variants = [""] if model == "parent" else ["figure1", "kdgraph"]
+                theirs = published[(published.dataset == dataset) & (published.method == name)]
+                cells = [" / ".join([_published(theirs, measure, n), *_ours(ours, variants, measure, n)]) for measure, n in columns]
+                far = " / ".join([_published(theirs, FROM, 1000, digits=1), *_radii(ours, variants)])
+                lines.append(line([dataset, name.replace("_", " "), *cells, far]))
+    note = "Of each cell: published / `variant=figure1` / `variant=kdgraph`; of a parent: published / ours. – is not published or not run."
+    return "\n".join([*lines, "", note])
+
+
+def trunk_table(trunk: pd.DataFrame, far: float) -> str:
+    """One row for each model and variant: error, Hellinger on test rows and far confidence in 2, 10, 50 and 100 dimensions."""
+    dims = [d for d in (1, 2, 10, 50, 100) if d in set(trunk.n_dims)]
+    quantities = {
+        "error": trunk[(trunk["on"] == "test") & (trunk.metric == "error")],
+        "Hellinger": trunk[(trunk["on"] == "test") & (trunk.metric == "hellinger")],
+        f"mean max confidence at r = {far:g}": trunk[(trunk["on"] == "ood") & (trunk.metric == "mmc") & (trunk["at"] == far)],
+    }
+    lines = head(["model", "variant", *(f"{name}, d = {', '.join(map(str, dims))}" for name in quantities)])
+    for (parent, model, variant), _ in trunk.groupby(["parent", "model", "variant"]):
+        cells = []
+        for rows in quantities.values():
+            mine = rows[(rows.parent == parent) & (rows.model == model) & (rows.variant == variant)]
+            cells.append(" ".join(number(mine[mine.n_dims == d].value.median()) for d in dims))
+        parent_name, method = GROUPS[parent]
+        name = parent_name.replace("_", " ") if model == "parent" else f"{method} {model}"
+        lines.append(line([name, variant or "–", *cells]))
+    return "\n".join(lines)
+
+
+def figure3_table(far: pd.DataFrame, names: dict[str, str]) -> str:
+    """One row for each set of Figure 3: medians and quartiles of each model."""
+    lines = head(["shift", "value", *names.values()])
+    for (ood, param), family in far.groupby(["ood", "param"], sort=False):
+        label = param if param == ood else f"{param} of the {ood}"
+        for at, rows in family.groupby("at"):
+            cells = []
+            for model in names:
+                low, middle, high = rows[rows.model == model].value.quantile([0.25, 0.5, 0.75])
+                cells.append(f"{number(middle)} ({number(low)} to {number(high)})")
+            value = f"{at:g}" + (" (ID)" if rows.id.any() else "")
+            lines.append(line([label, value, *cells]))
+    return "\n".join(lines)
+
+
+def first_at_the_prior(radii: np.ndarray, confidence: np.ndarray, prior: float = 0.5, within: float = 0.01) -> float:
+    """The first of the radii from which on all confidences are within ``within`` of the prior; infinity if the last is not."""
+    away = np.flatnonzero(np.abs(confidence - prior) > within)
+    after = 0 if len(away) == 0 else away[-1] + 1
+    return float(radii[after]) if after < len(radii) else float("inf")
+
+
+def _ours(rows: pd.DataFrame, variants: list[str], measure: str, n: int) -> list[str]:
+    on, metric = MEASURES[measure]
+    chosen = rows[(rows["on"] == on) & (rows.metric == metric) & (rows.n_train == n)]
+    return [number(chosen[chosen.variant == variant].value.median()) for variant in variants]
+
+
+def _radii(rows: pd.DataFrame, variants: list[str]) -> list[str]:
+    chosen = rows[(rows["on"] == "ood") & (rows.metric == "mmc") & (rows.n_train == 1000)]
+    cells = []
+    for variant in variants:
+        curve = chosen[chosen.variant == variant].groupby("at").value.median()
+        first = first_at_the_prior(curve.index.to_numpy(dtype=float), curve.to_numpy()) if len(curve) else np.nan
+        cells.append("never" if np.isinf(first) else number(first, 1))
+    return cells
+
+
+def _published(rows: pd.DataFrame, measure: str, n: int, digits: int = 3) -> str:
+    return cell(rows[(rows.metric == measure) & (rows.n_train == n)], digits)

@@ -1,0 +1,37 @@
+"""Arrays in .npz files, each read when it is asked for."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+from kdgraph.data.files.paths import said, suffix_of
+from kdgraph.errors import DataError
+
+
+@contextmanager
+def open_npz(path: Path) -> Iterator[np.lib.npyio.NpzFile]:
+    """An open .npz file; an array of any shape [n, …] is read by its name, so that of a thousand one costs one.
+
+    Raises
+    ------
+    DataError
+        In one line, here or where an array is read, if it is none, or holds Python objects, which could run code when they are read.
+    """
+    suffix_of(path, (".npz",))
+    try:
+        if not zipfile.is_zipfile(path):  # numpy takes anything else for objects
+            raise zipfile.BadZipFile("it is not a zip file")
+        with np.load(path, allow_pickle=False) as found:
+            yield found
+    except DataError:
+        raise
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        if "allow_pickle" in str(error):
+            way_out = "save numbers, or text as numpy strings (np.asarray(labels, dtype=str))"
+            raise DataError(f"{said(path)} holds Python objects, which are not read because they can run code; {way_out}") from error
+        raise DataError(f"{said(path)} is no .npz file, or damaged: {error}; numpy.savez('my.npz', X=X, y=y) writes one") from error

@@ -1,0 +1,154 @@
+"""From a data frame to a :class:`Dataset`: which column is the label, which are features, and what kind each of them is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from kdgraph.data.dataset import Dataset, Kind, Task
+from kdgraph.data.frames.cautions import warn_of_constant_columns, warn_of_copies
+from kdgraph.data.frames.wording import no_such_column, shortened
+from kdgraph.errors import DataError, NotAtHand
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Require = Literal["any", "numeric"]
+"""``numeric`` is the filter of Dey et al. (2024): a table with a categorical column or a missing value is shut out."""
+
+
+@dataclass(frozen=True)
+class ColumnOptions:
+    """What the user says about the columns of a table.
+
+    Attributes
+    ----------
+    task : what the target is; ``auto`` decides by its values, see :func:`kdgraph.data.frames.targets.task_of`.
+    drop : columns that are not used.
+    categorical : columns whose values are names although they are numbers, such as a month or a postal code.
+    missing : cells of features to read as missing, text or numbers: ``["?", -1]``. A label is missing only where its cell is empty.
+    groups : column of the groups of rows that stay together in a split, such as a patient's number; no feature.
+    split_column : column that says of each row train, calibration, test or unused; no feature.
+    require : ``numeric`` shuts out a table with categorical columns or missing values.
+    """
+
+    task: Task = "auto"
+    drop: Sequence[str] = ()
+    categorical: Sequence[str] = ()
+    missing: Sequence[str | float] = ()
+    groups: str | None = None
+    split_column: str | None = None
+    require: Require = "any"
+
+
+def from_frame(
+    name: str,
+    frame: pd.DataFrame,
+    target: str,
+    *,
+    options: ColumnOptions,
+    facts: Mapping[str, Any] = {},
+    feature_kinds: Mapping[str, Kind] | None = None,
+) -> Dataset:
+    """A data set from a frame with one row for each sample.
+
+    Parameters
+    ----------
+    name : of the data set, for its messages.
+    frame : [n, columns]; numbers and truth values become numeric features, text and categories categorical ones.
+    target : column of the labels.
+    options : what the user says about the columns.
+    facts : goes into :attr:`Dataset.facts`.
+    feature_kinds : kinds by column where the source declares them; ``options.categorical`` has the last word.
+
+    Returns
+    -------
+    Dataset
+        X: Float64[n, d] with codes of the sorted values where a feature is categorical, NaN where a cell is missing.
+
+    Raises
+    ------
+    DataError
+        If a column is not there, labels are missing or only one, or a feature cannot be used.
+    NotAtHand
+        If ``options.require`` shuts the table out.
+
+    Warns
+    -----
+    UserWarning
+        If features are constant, text differs in each row, or rows have the same features.
+    """
+    from kdgraph.data.frames.features import encode_features
+    from kdgraph.data.frames.roles import groups_of_column, roles_of_column
+    from kdgraph.data.frames.targets import encode_target
+
+    frame = _with_text_names(name, frame)
+    _check_names(name, frame, target, options)
+    kinds: dict[str, Kind] = {**(feature_kinds or {}), **dict.fromkeys(options.categorical, "categorical")}
+    others = {target, *options.drop, options.groups, options.split_column}
+    features = frame[[column for column in frame.columns if column not in others]]
+    if features.shape[1] == 0:
+        raise DataError(f"{name}: no feature is left beside the target '{target}' and the {len(frame.columns) - 1} columns put aside")
+    y, classes, task = encode_target(name, frame[target], options.task, kinds.get(target))
+    X, categories = encode_features(name, features, kinds, options.missing)
+    if options.require == "numeric":
+        _require_numeric(name, X, categories, features.columns)
+    warn_of_constant_columns(name, X, list(features.columns))
+    warn_of_copies(name, X)
+    return Dataset(
+        name,
+        X,
+        y,
+        classes,
+        tuple(features.columns),
+        task,
+        groups=None if options.groups is None else groups_of_column(name, frame[options.groups]),
+        categories=categories if any(categories) else (),
+        roles=None if options.split_column is None else roles_of_column(name, frame[options.split_column]),
+        facts=dict(facts),
+    )
+
+
+def _with_text_names(name: str, frame: pd.DataFrame) -> pd.DataFrame:
+    """The same cells under column names that are text, each of them once, and at least one row."""
+    columns = [str(column) for column in frame.columns]
+    if twice := sorted({column for column in columns if columns.count(column) > 1} if len(set(columns)) < len(columns) else ()):
+        raise DataError(f"{name}: several columns have the same name ({shortened(twice)}); give each column its own")
+    if len(frame) == 0:
+        raise DataError(f"{name}: the table has {len(columns)} columns and no rows")
+    return frame.set_axis(columns, axis=1)
+
+
+def _check_names(name: str, frame: pd.DataFrame, target: str, options: ColumnOptions) -> None:
+    """Every column that is named is there, and the target is nothing else."""
+    named = {
+        "target": [target],
+        "drop": options.drop,
+        "categorical": options.categorical,
+        "groups": [options.groups],
+        "split_column": [options.split_column],
+    }
+    for key, columns in named.items():
+        for column in columns:
+            if column is not None and column not in frame.columns:
+                raise no_such_column(name, key, str(column), list(frame.columns))
+            if column == target and key not in ("target", "categorical"):
+                raise DataError(f"{name}: '{target}' is the target, and dataset.{key} names it too; it can be one of both")
+
+
+def _require_numeric(name: str, X: np.ndarray, categories: Sequence[Any], columns: Sequence[str]) -> None:
+    """Raise NotAtHand if a feature is categorical or a cell missing."""
+    found = []
+    if named := [column for column, values in zip(columns, categories, strict=True) if values is not None]:
+        found.append(f"{_counted(len(named), 'categorical column')} ({shortened(named)})")
+    if missing := int(np.isnan(X).sum()):
+        found.append(_counted(missing, "missing cell"))
+    if found:
+        raise NotAtHand(f"{name} has {' and '.join(found)}, and dataset.require=numeric shuts it out; dataset.require=any lets it in")
+
+
+def _counted(n: int, what: str) -> str:
+    return f"{n:,} {what}" + ("" if n == 1 else "s")

@@ -1,0 +1,127 @@
+"""Roles that a source prescribes for its rows, and groups of rows that stay together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kdgraph.data.dataset import CALIBRATION, TEST, TRAIN, UNUSED
+from kdgraph.errors import DataError, did_you_mean
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+WORDS = {"train": TRAIN, "training": TRAIN, "test": TEST, "testing": TEST, "unused": UNUSED} | dict.fromkeys(
+    ("calibration", "cal", "calib", "validation", "valid", "val"), CALIBRATION
+)
+"""What a split column may say, in any case."""
+
+
+def roles_of_column(table: str, column: pd.Series, *, trains: bool = True) -> np.ndarray:
+    """Roles from a column of words, or of truth values of which True means test.
+
+    Without ``trains`` there is nothing to train, and rows that would train calibrate.
+
+    Returns
+    -------
+    Int8[n]
+
+    Raises
+    ------
+    DataError
+        If a cell is empty or says something else, or no row trains or tests. Numbers are not guessed: fold 0 may test, or train.
+    """
+    from kdgraph.data.frames.features import sorted_codes
+
+    where = f"{table}: dataset.split_column='{column.name}'"
+    if column.isna().any():
+        row = int(np.flatnonzero(column.isna().to_numpy())[0])
+        raise DataError(f"{where} is empty in row {row}; write train, calibration, test or unused")
+    codes, names = sorted_codes(column)
+    if {name.lower() for name in names} <= {"true", "false"}:
+        test = [name.lower() for name in names].index("true") if len(names) == 2 else None
+        return _with_both(where, codes if test is None else np.where(codes == test, TEST, TRAIN), trains)
+    for name in names:
+        if name.strip().lower() not in WORDS:
+            raise _unknown_word(where, name, names)
+    return _with_both(where, np.array([WORDS[name.strip().lower()] for name in names])[codes.astype(int)], trains)
+
+
+def roles_of_indices(table: str, n: int, indices: Mapping[str, Any]) -> np.ndarray:
+    """Roles from row numbers.
+
+    Parameters
+    ----------
+    table : name, for messages.
+    n : rows that there are.
+    indices : ``train``, ``test`` and, if there is one, ``calibration``: row numbers from 0; rows in none of them are unused.
+
+    Returns
+    -------
+    Int8[n]
+
+    Raises
+    ------
+    DataError
+        If a number is no row, or a row has two roles.
+    """
+    roles = np.full(n, UNUSED, dtype=np.int8)
+    known = {"train": TRAIN, "calibration": CALIBRATION, "test": TEST}
+    for role, rows in indices.items():
+        if role not in known:
+            raise DataError(f"{table}: dataset.indices has '{role}'; it may have train, calibration and test{did_you_mean(role, known)}")
+        rows = _row_numbers(f"{table}: dataset.indices", role, rows, n)
+        taken = rows[roles[rows] != UNUSED]
+        if len(taken):
+            other = next(word for word, value in known.items() if value == roles[taken[0]])
+            twice = f"{table}: dataset.indices has row {taken[0]} in {other} and in {role} ({len(taken)} such rows)"
+            raise DataError(f"{twice}; a row has one role")
+        roles[rows] = known[role]
+    return _with_both(f"{table}: dataset.indices", roles)
+
+
+def groups_of_column(table: str, column: pd.Series) -> np.ndarray:
+    """Int[n]: the group of each row, by sorted value."""
+    from kdgraph.data.frames.features import sorted_codes
+
+    codes, _ = sorted_codes(column)
+    if np.isnan(codes).any():
+        row = int(np.flatnonzero(np.isnan(codes))[0])
+        raise DataError(f"{table}: dataset.groups='{column.name}' is empty in row {row}; name the group of each row")
+    return codes.astype(np.int64)
+
+
+def _row_numbers(where: str, role: str, rows: Any, n: int) -> np.ndarray:
+    """Int[m], each from 0 to n - 1 and each once."""
+    try:
+        numbers = np.asarray(rows)
+    except ValueError as error:
+        raise DataError(f"{where}: {role} must be a list of row numbers, got lists of several lengths") from error
+    if numbers.size and (numbers.ndim != 1 or numbers.dtype.kind not in "iu"):
+        raise DataError(f"{where}: {role} must be a list of row numbers, got {numbers.dtype} of shape {numbers.shape}")
+    numbers = numbers.astype(np.int64)
+    outside = numbers[(numbers < 0) | (numbers >= n)]
+    if len(outside):
+        raise DataError(f"{where}: {role} has row {outside[0]}, but rows go from 0 to {n - 1}")
+    if len(np.unique(numbers)) < len(numbers):
+        raise DataError(f"{where}: {role} has {len(numbers) - len(np.unique(numbers))} row numbers more than once; each row counts once")
+    return numbers
+
+
+def _with_both(where: str, roles: np.ndarray, trains: bool = True) -> np.ndarray:
+    """``roles`` if rows train, or calibrate where nothing trains, and rows test."""
+    learn, role = ("train", TRAIN) if trains else ("calibrate", CALIBRATION)
+    roles = roles if trains else np.where(roles == TRAIN, CALIBRATION, roles)
+    for word, wanted in {"train" if trains else "calibration": role, "test": TEST}.items():
+        if not (roles == wanted).any():
+            raise DataError(f"{where} names no row for {word}; a split needs rows that {learn} and rows that test")
+    return roles.astype(np.int8)
+
+
+def _unknown_word(where: str, name: str, names: Sequence[str]) -> DataError:
+    known = "train, calibration, test or unused (or True where a row tests)"
+    if all(one.lstrip("-").isdigit() for one in names):
+        return DataError(f"{where} has numbers such as {name}, and which of them test is not guessed; replace them with {known}")
+    return DataError(f"{where} has {name!r}, which is none of {known}")

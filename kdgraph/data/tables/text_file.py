@@ -1,0 +1,117 @@
+"""Texts of the user's own, as vectors of hashed words: ``dataset=text dataset.path=reviews.csv``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kdgraph.data.dataset import Dataset
+from kdgraph.data.files.paths import existing, file_stem, said, sha256_of
+from kdgraph.data.frames.cautions import warn_of_copies
+from kdgraph.data.frames.wording import no_such_column
+from kdgraph.data.tables.words import HashCount, hash_names, hashed
+from kdgraph.errors import DataError
+from kdgraph.parameters import check_parameters
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SUFFIXES = (".csv", ".tsv", ".parquet", ".pq")
+
+
+class TextFile:
+    """Texts with labels: a csv, tsv or parquet file, or a folder with one subfolder of files for each class.
+
+    Parameters
+    ----------
+    path : the file or folder, relative to the working directory.
+    text, target : columns of the texts and of the labels; of a folder neither is used.
+    n_features : columns that words are hashed into.
+    encoding, separator : see :class:`kdgraph.data.tables.table_file.TableFile`.
+    name : what runs are called; None: the file's or folder's name.
+
+    Notes
+    -----
+    Words are lower-case runs of two or more letters or digits; a row is how often each column's words are in the text, with sign, divided
+    by its L2 norm (``HashingVectorizer``). A text without words is a row of zeros.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        text: str = "text",
+        target: str = "label",
+        n_features: HashCount = 512,
+        encoding: str = "utf-8",
+        separator: str | None = None,
+        name: str | None = None,
+    ) -> None:
+        self.path = path
+        self.text = text
+        self.target = target
+        self.n_features = n_features
+        self.encoding = encoding
+        self.separator = separator
+        self.name = file_stem(path, "text") if name is None else name
+        check_parameters(self)
+
+    def prefetch(self, progress: Callable[[str], None] | None = None) -> None:
+        """Raise before any run starts if the file or folder is not there."""
+        existing(self.path)
+
+    def load(self) -> Dataset:
+        """All texts as Float64[n, n_features].
+
+        Raises
+        ------
+        DataError
+            In one line, if the file is not there or cannot be read, or labels are missing or only one.
+        """
+        from kdgraph.data.frames.targets import encode_target
+
+        path = existing(self.path)
+        texts, labels, facts = _folder(path, self.encoding) if path.is_dir() else self._columns(path)
+        y, classes, _ = encode_target(self.name, labels, "classification")
+        X = hashed(texts, self.n_features)
+        warn_of_copies(self.name, X)
+        facts = {"source": "file", "path": self.path, "texts": len(texts), **facts}
+        return Dataset(self.name, X, y, classes, hash_names(self.n_features), facts=facts)
+
+    def _columns(self, path: Path) -> tuple[list[str], pd.Series, dict[str, str]]:
+        from kdgraph.data.files.paths import suffix_of
+        from kdgraph.data.files.readers import Format, read_table
+
+        suffix_of(path, SUFFIXES)
+        frame = read_table(path, Format(self.encoding, self.separator)).frame
+        for key, column in {"text": self.text, "target": self.target}.items():
+            if column not in frame.columns:
+                raise no_such_column(said(self.path), key, column, [str(name) for name in frame.columns])
+        if not len(frame):
+            raise DataError(f"{said(self.path)} has columns and no rows")
+        texts = frame[self.text]
+        return texts.astype(object).where(texts.notna(), "").astype(str).tolist(), frame[self.target], {"sha256": sha256_of(path)}
+
+
+def _folder(path: Path, encoding: str) -> tuple[list[str], pd.Series, dict[str, str]]:
+    """Texts and labels of a folder of folders, in the order of their names; what begins with a dot is left out."""
+    import pandas as pd
+
+    folders = sorted(entry for entry in path.iterdir() if entry.is_dir() and not entry.name.startswith("."))
+    files = [file for folder in folders for file in sorted(folder.iterdir()) if file.is_file() and not file.name.startswith(".")]
+    if not files:
+        raise DataError(
+            f"{said(path)} is a folder without subfolders of texts; it needs one for each class, such as {path.name}/spam/1.txt"
+        )
+    texts = [_text(file, encoding) for file in files]
+    return texts, pd.Series([file.parent.name for file in files], name="folder"), {}
+
+
+def _text(file: Path, encoding: str) -> str:
+    try:
+        return file.read_text(encoding=encoding)
+    except UnicodeDecodeError as error:
+        where = f"byte {error.start:,} (0x{error.object[error.start]:02x})"
+        raise DataError(f"{file} is not text in {encoding}: {where} cannot be decoded; it may be dataset.encoding=latin-1") from error
+    except (OSError, LookupError) as error:
+        raise DataError(f"{file} cannot be read: {error}") from error

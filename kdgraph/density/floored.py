@@ -1,0 +1,67 @@
+"""Classifiers whose probabilities give way to the class prior below a density floor (Dey et al., Eq. 6 and 7)."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+
+import numpy as np
+
+from kdgraph.density.floor import ood_score
+from kdgraph.parameters import OpenFraction, Share
+from kdgraph.parents import PostHocClassifier
+
+
+@dataclass(eq=False, repr=False)
+class FlooredClassifier(PostHocClassifier):
+    """A density graph and a floor: what the kernel density forest and network, and the gate around any classifier, share.
+
+    A subclass fits ``graph_`` and ``log_floor_``, and implements :meth:`proba_and_log_density`.
+
+    Parameters
+    ----------
+    alpha : the expected share of in-distribution rows that a floor from held-out rows may give up.
+    min_weight : the posterior keeps at least this weight, so that its argmax survives among equal priors.
+    n_jobs : threads; never changes a number.
+    **others : those of :class:`~kdgraph.parents.PostHocClassifier`.
+
+    Attributes
+    ----------
+    graph_ : the populated polytopes.
+    log_floor_ : the log density floor.
+    """
+
+    _: KW_ONLY
+    alpha: OpenFraction = 0.005
+    min_weight: Share = 1e-9
+    n_jobs: int | None = None
+
+    def proba_and_log_density(self, X) -> tuple[np.ndarray, np.ndarray]:
+        """:meth:`predict_proba` and :meth:`log_density` of the rows X (Float[n, d]) at one visit to the graph."""
+        raise NotImplementedError
+
+    def predict_proba(self, X) -> np.ndarray:
+        """Float[n, K]: class probabilities; rows are finite and sum to 1 however far ``X`` (Float[n, d]) is from the data."""
+        return self.proba_and_log_density(X)[0]
+
+    def log_density(self, X) -> np.ndarray:
+        """Float[n]: the log density f that the floor is held against, that of the nearest polytope; -inf where none shares anything."""
+        return self.proba_and_log_density(X)[1]
+
+    def ood_score(self, X) -> np.ndarray:
+        """Float[n]: log floor - log density. Higher is farther from the training data, and above 0 the prior has more than half the say."""
+        return ood_score(self.log_density(X), self.log_floor_)
+
+    def proba_and_ood_score(self, X) -> tuple[np.ndarray, np.ndarray]:
+        """:meth:`predict_proba` and :meth:`ood_score`, as :meth:`proba_and_log_density`."""
+        proba, log_density = self.proba_and_log_density(X)
+        return proba, ood_score(log_density, self.log_floor_)
+
+    def describe(self) -> dict[str, float | int]:
+        """What was learnt, for the record: polytopes, the share of them that hold one row, what a search chose, the log floor."""
+        polytopes = self.graph_.polytopes
+        learnt = {"n_polytopes": len(polytopes), "singleton_share": polytopes.singleton_share}
+        return {**learnt, **self._chosen(), "log_floor": self.log_floor_}
+
+    def _chosen(self) -> dict[str, float]:
+        """What was searched on held-out rows, by name."""
+        return {}

@@ -1,0 +1,90 @@
+"""The ground of every calibrator: labels as positions among the parent's classes, the class prior, rows held out by class."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import train_test_split
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+
+from kdgraph.parameters import check_parameters
+from kdgraph.parents.posthoc import PostHoc
+from kdgraph.parents.rows import Rows
+
+
+@dataclass(eq=False, repr=False)
+class PostHocClassifier(ClassifierMixin, PostHoc):
+    """A classifier that is fitted after a parent with ``predict_proba``, on rows that the parent has not seen.
+
+    A subclass implements ``_fit_after(train, calibration)`` and ``predict_proba``; rows, held-out rows and parents are as
+    :class:`~kdgraph.parents.PostHoc` has them, which is how scikit-learn's ``CalibratedClassifierCV`` does with ``FrozenEstimator``.
+
+    Attributes
+    ----------
+    estimator_ : the fitted parent.
+    classes_ : [K] labels, sorted.
+    prior_ : Float[K], class shares of the training rows.
+    """
+
+    parent_says: ClassVar = "predict_proba"
+
+    def fit(self, X, y, sample_weight=None, *, X_calibration=None, y_calibration=None):
+        """Fit the parent on X (Float[n, d], images Float[n, c, h, w] or a data frame) and y, and what comes after it on calibration rows.
+
+        Raises
+        ------
+        TypeError : for an estimator that predicts no probabilities.
+        ValueError : for infinity; for NaN, unless the parent takes it, and imputes it where distances are measured; for one class only; for
+            calibration labels that are not among the training labels.
+        """
+        check_parameters(self)
+        parent = self._parent()
+        X, y = self._validated(X, y, reset=True)
+        check_classification_targets(y)
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        self.classes_ = self._classes_of(y, y[weight > 0])
+        everything = Rows(X, np.searchsorted(self.classes_, y), weight)
+        train, calibration = self._divided(everything, X_calibration, y_calibration, self.random_state)
+        self.prior_ = train.one_hot(len(self.classes_)).sum(0) / train.weight.sum()
+        self.estimator_ = self._fitted_parent(parent, train, calibration, self.random_state)
+        self._fit_after(train, calibration)
+        return self
+
+    def predict(self, X) -> np.ndarray:
+        """[n] labels: the class of the largest posterior (Dey et al., Eq. 8)."""
+        check_is_fitted(self)
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+
+    def _classes_of(self, y: np.ndarray, weighted: np.ndarray) -> np.ndarray:
+        classes = np.unique(y)
+        if isinstance(self.estimator, FrozenEstimator):
+            check_is_fitted(self.estimator)
+            classes, given = np.asarray(self.estimator.classes_), classes
+            unknown = np.setdiff1d(given, classes)
+            if len(unknown):
+                raise ValueError(f"labels {unknown.tolist()} are not among the classes of the frozen parent, {classes.tolist()}")
+        if len(np.unique(weighted)) < 2:
+            raise ValueError(f"{type(self).__name__} needs rows of at least two classes, got one class: {np.unique(weighted).tolist()}")
+        return classes
+
+    def _labels(self, rows: Rows) -> np.ndarray:
+        return self.classes_[rows.y]
+
+    def _given(self, X: Any, y: Any) -> Rows:
+        rows = super()._given(X, y)
+        unknown = np.setdiff1d(rows.y, self.classes_)
+        if len(unknown):
+            raise ValueError(f"calibration labels {unknown.tolist()} are not among the training labels {self.classes_.tolist()}")
+        return Rows.of(rows.X, np.searchsorted(self.classes_, rows.y))
+
+    def _held_out(self, rows: Rows, seed: int) -> tuple[np.ndarray, np.ndarray]:
+        """By class; the only row of a class stays with the training rows."""
+        alone = np.bincount(rows.y)[rows.y] == 1
+        several = np.flatnonzero(~alone)
+        kept, held = train_test_split(several, test_size=self.calibration_size, stratify=rows.y[several], random_state=seed)
+        return np.concatenate([kept, np.flatnonzero(alone)]), held

@@ -1,0 +1,64 @@
+"""The ground of every recalibrator: a parent with predictive distributions, and what is made of these."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import RegressorMixin
+
+from kdgraph.distributions import Distribution, as_distribution
+from kdgraph.parameters import check_parameters
+from kdgraph.parents import PostHoc, Rows
+
+
+@dataclass(eq=False, repr=False)
+class PostHocRegressor(RegressorMixin, PostHoc):
+    """A regressor that is fitted after a parent with ``predict_dist``, on rows that the parent has not seen.
+
+    A subclass implements ``_fit_after(train, calibration)`` and ``_after(base, X)``, the distributions that it makes of the parent's; rows,
+    held-out rows (at random) and parents are as :class:`~kdgraph.parents.PostHoc` has them. Every method of Torres et al. (2024) and
+    of Kuleshov et al. (2018) is of this form.
+
+    The parent's ``predict_dist(X)`` gives a :class:`~kdgraph.distributions.Distribution` or a frozen distribution of scipy.stats.
+
+    Attributes
+    ----------
+    estimator_ : the fitted parent.
+    """
+
+    parent_says: ClassVar = "predict_dist"
+    _numeric_targets: ClassVar = True
+
+    def fit(self, X, y, *, X_calibration=None, y_calibration=None):
+        """Fit the parent on X (Float[n, d] or a data frame) and y (Float[n]), and what comes after it on calibration rows.
+
+        Raises
+        ------
+        TypeError : for an estimator that predicts no distributions.
+        ValueError : for infinity; for NaN, unless the parent takes it; for calibration rows without targets.
+        """
+        check_parameters(self)
+        parent = self._parent()
+        everything = Rows.of(*self._validated(X, y, reset=True))
+        train, calibration = self._divided(everything, X_calibration, y_calibration, self.random_state)
+        self.estimator_ = self._fitted_parent(parent, train, calibration, self.random_state)
+        self._fit_after(train, calibration)
+        return self
+
+    def predict(self, X) -> np.ndarray:
+        """Float[n]: the mean of :meth:`predict_dist`."""
+        return self.predict_dist(X).mean()
+
+    def predict_dist(self, X) -> Distribution:
+        """Distributions of the n rows of X: Float[n, d] or a data frame."""
+        X = self._checked(X)
+        return self._after(self._base(X), X)
+
+    def _after(self, base: Distribution, X: Any) -> Distribution:
+        raise NotImplementedError
+
+    def _base(self, X: Any) -> Distribution:
+        """What the parent predicts."""
+        return as_distribution(self.estimator_.predict_dist(X))

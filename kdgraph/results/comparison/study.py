@@ -1,0 +1,156 @@
+"""Finished runs as one study: for each measure, a number for each data set, repetition and method. The parent is a method, once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+
+from kdgraph.results.measures import Measure, measured, tell_apart
+from kdgraph.results.names import Repetition, Run, named, told
+from kdgraph.results.records import Found
+from kdgraph.results.words import some
+
+Cells = dict[tuple[str, Repetition, str], float]
+"""Data set, repetition and method → number, NaN where the metric is not defined."""
+SAME = 1e-9
+"""How far a parent's values in two runs may be apart: it is the same fit, perhaps predicted by another machine."""
+
+
+@dataclass(frozen=True)
+class Study:
+    """Numbers of many runs.
+
+    Attributes
+    ----------
+    runs : by name.
+    values : measure → its numbers.
+    own_parent : measure → the same of each method's own parent, measured in the same run.
+    parents : names of the methods that are parents.
+    parent_of : method → its parent; "its parent" where that is not the same one on all data sets.
+    conflicts : a line for each number that two runs of one setting do not agree on.
+    """
+
+    runs: Sequence[Run]
+    values: Mapping[Measure, Cells]
+    own_parent: Mapping[Measure, Cells]
+    parents: frozenset[str]
+    parent_of: Mapping[str, str]
+    conflicts: Sequence[str]
+
+    @property
+    def measures(self) -> list[Measure]:
+        """In the order of the records."""
+        return list(self.values)
+
+    @cached_property
+    def labels(self) -> dict[Measure, str]:
+        """What tables call each measure, no two alike."""
+        return tell_apart(self.measures)
+
+    @cached_property
+    def datasets(self) -> list[str]:
+        """In alphabetical order."""
+        return sorted({run.dataset for run in self.runs})
+
+    @cached_property
+    def methods(self) -> list[str]:
+        """The parents, then what stands on them, in alphabetical order."""
+        return [*sorted(self.parents), *sorted({run.method for run in self.runs if not run.is_parent})]
+
+    @cached_property
+    def repetitions(self) -> dict[str, list[Repetition]]:
+        """Data set → seeds (and folds) that any of its runs has."""
+        found: dict[str, set[Repetition]] = {name: set() for name in self.datasets}
+        for run in self.runs:
+            found[run.dataset].add(run.repetition)
+        return {name: sorted(of) for name, of in found.items()}
+
+    def table(self, measure: Measure) -> pd.DataFrame:
+        """A row for each data set and repetition (as text), a column for each method; NaN where there is no number."""
+        return self._frame(self.values[measure])
+
+    def parent_table(self, measure: Measure) -> pd.DataFrame:
+        """The same, of the parent that each method stands on; parents have no column of their own."""
+        return self._frame(self.own_parent[measure]).drop(columns=list(self.parents))
+
+    def _frame(self, cells: Cells) -> pd.DataFrame:
+        index = [(dataset, repetition) for dataset, of in self.repetitions.items() for repetition in of]
+        row, column = {key: i for i, key in enumerate(index)}, {name: j for j, name in enumerate(self.methods)}
+        values = np.full((len(row), len(column)), np.nan)
+        for (dataset, repetition, method), value in cells.items():
+            values[row[dataset, repetition], column[method]] = value
+        labels = pd.MultiIndex.from_tuples([(dataset, told(of)) for dataset, of in index], names=["dataset", "repetition"])
+        return pd.DataFrame(values, index=labels, columns=self.methods)
+
+
+def study(found: Sequence[Found], choose: Callable[[list[Measure]], list[Measure]] = lambda measures: measures) -> Study:
+    """Collect the numbers of runs.
+
+    Parameters
+    ----------
+    found : the runs; of those that differ in nothing but what is measured or drawn, the first that has a number counts.
+    choose : given all measures in the order of the records, those that are wanted, in the order of tables.
+    """
+    runs = named(found)
+    names = _parent_names(runs)
+    there = list(dict.fromkeys(measure for run in runs for measure, _ in measured(run.record)))
+    values: dict[Measure, Cells] = {measure: {} for measure in choose(there)}
+    own: dict[Measure, Cells] = {measure: {} for measure in values}
+    disagreeing: dict[tuple[str, str, Repetition], list[Measure]] = {}
+    for run in runs:
+        for measure, entry in measured(run.record):
+            if measure not in values:
+                continue
+            is_parent = entry["of"] == "parent"
+            value = np.nan if entry["value"] is None else float(entry["value"])
+            model = names[run.dataset, run.parent] if is_parent else run.method
+            if is_parent or not run.is_parent:
+                key = run.dataset, run.repetition, model
+                if not _put(values[measure], key, value):
+                    disagreeing.setdefault((run.dataset, model, run.repetition), []).append(measure)
+            if is_parent and not run.is_parent:
+                _put(own[measure], (run.dataset, run.repetition, run.method), value)
+    conflicts = [f"{model} on {dataset}, seed {told(r)}, has two values of {_ids(of)}" for (dataset, model, r), of in disagreeing.items()]
+    under: dict[str, set[str]] = {}
+    for run in runs:
+        under.setdefault(run.method, set()).add(names[run.dataset, run.parent])
+    parent_of = {method: next(iter(of)) if len(of) == 1 else "its parent" for method, of in under.items()}
+    return Study(runs, values, own, frozenset(names.values()), parent_of, conflicts)
+
+
+def _put(cells: Cells, key: tuple[str, Repetition, str], value: float) -> bool:
+    """Whether the number is new, or the one that is there already, which stays."""
+    old = cells.setdefault(key, value)
+    if np.isnan(old) and not np.isnan(value):
+        cells[key] = value
+    return bool(np.isnan(old) or np.isnan(value) or abs(old - value) <= SAME * max(1.0, abs(old)))
+
+
+def _ids(measures: Iterable[Measure]) -> str:
+    return some(list(dict.fromkeys(measure.id for measure in measures)), at_most=3)
+
+
+def _parent_names(runs: Sequence[Run]) -> dict[tuple[str, str], str]:
+    """Data set and parent → the parent's name as a method.
+
+    Parents that stand in for each other, as a network for images does for one for tables under the same methods, are one: ``mlp / cnn
+    (parent)``. Two that are on one data set are never one.
+    """
+    on: dict[str, set[str]] = {}
+    under: dict[str, set[str]] = {}
+    for run in runs:
+        on.setdefault(run.parent, set()).add(run.dataset)
+        if not run.is_parent:
+            under.setdefault(run.method, set()).add(run.parent)
+    groups = [{parent} for parent in on]
+    for together in under.values():
+        parts = [group for group in groups if group & together]
+        datasets = [on[parent] for group in parts for parent in group]
+        if len(parts) > 1 and sum(map(len, datasets)) == len(set().union(*datasets)):
+            groups = [group for group in groups if group not in parts] + [set().union(*parts)]
+    name = {parent: f"{' / '.join(sorted(group, key=list(on).index))} (parent)" for group in groups for parent in group}
+    return {(run.dataset, run.parent): name[run.parent] for run in runs}

@@ -1,0 +1,99 @@
+"""Whether a run can be done, asked before it starts: every key and value, what goes with what, what can be measured and drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kdgraph.components import check_component, check_options, is_node, target_of
+from kdgraph.errors import ConfigError
+from kdgraph.messages import unknown_key
+from kdgraph.parameters import annotations_of
+from kdgraph.run_config.config import COMPONENTS, RunConfig
+from kdgraph.run_config.pairs import unfitted
+
+_OPTIONS = Mapping[str, Any] | None
+
+
+def check(config: RunConfig) -> None:
+    """Import what the config names and check it all; raise what is wrong in one line.
+
+    Raises
+    ------
+    ConfigError, ParameterError
+        One line that names the key, the rule and the way out.
+    """
+    from kdgraph.data.splits import split_options
+
+    for path in COMPONENTS:
+        check_component(path, getattr(config, path), split_options() if path == "dataset" else None)
+    if is_node(config.ood.get("source")):
+        check_component("ood.source", config.ood["source"], split_options())
+        _check_other_data(config.ood["source"], config.dataset)
+    _check_metrics(config, _said_in(config))
+    _check_figures(config)
+
+
+def _check_other_data(source: Mapping[str, Any], dataset: Mapping[str, Any]) -> None:
+    """What is out of distribution must not be what is trained on, which can go by two names."""
+    if source["name"] == dataset["name"] or (source.get("id") is not None and source["id"] == dataset.get("id")):
+        what = f"ood.name={source['name']} is what dataset={dataset['name']} trains on, so its rows are in distribution"
+        raise ConfigError(f"{what}; choose another: 'kdg list dataset' shows them")
+
+
+def _said_in(config: RunConfig) -> set[str]:
+    """What parent or method can be asked, and what follows from it; of a parent that a function makes nobody knows before."""
+    from kdgraph.answers import METHODS, Model
+
+    model = unfitted(config)
+    if model is None:
+        return set(METHODS)
+    said = {answer for answer in METHODS for each in (model, Model(model.parent)) if each.gives(answer)}
+    return said | ({"top", "ood_score"} if model.classifies else set())
+
+
+def _check_metrics(config: RunConfig, said: set[str]) -> None:
+    """Every metric exists, has these options, and parent or method give what it needs; who does not has no value of it."""
+    from kdgraph.metrics import METRICS, asked, check_metric
+
+    source, said = target_of(config.dataset), said | {"prior"}
+    inputs = {
+        "test": said | {"y", "X", "groups"} | _truths_of(source),
+        "ood": said | ({"id_score"} if "ood_score" in said else set()),
+        "grid": said | ({"truth"} if hasattr(source, "posterior_on_paper_grid") else set()),
+    }
+    check_options("metrics", config.metrics, dict.fromkeys(inputs, _OPTIONS))
+    for on, wanted in config.metrics.items():
+        check_options(f"metrics.{on}", wanted or {}, dict.fromkeys(wanted or {}, _OPTIONS))
+    named: dict[str, str] = {}
+    for on, wanted in config.measures.items():
+        for key, node in wanted.items():
+            name, options = asked(key, node)
+            if name != (known := named.setdefault(key, name)):
+                raise ConfigError(f"metrics.{on}.{key} is {name}, and elsewhere {known}; one of them needs another name")
+            try:
+                check_metric(name, inputs[on], options, source=str(config.dataset["name"]))
+            except ConfigError as error:
+                raise ConfigError(f"metrics.{on}: {error}") from error
+            check_options(f"metrics.{on}.{key}", options, annotations_of(METRICS[name]))
+
+
+def _truths_of(source: Any) -> set[str]:
+    """What a source knows of its rows that nobody can observe, by the names of :data:`kdgraph.metrics.INPUTS`."""
+    known = {"truth": "posterior", "true_distribution": "distribution"}
+    return {name for name, method in known.items() if hasattr(source, method)}
+
+
+def _check_figures(config: RunConfig) -> None:
+    """Every figure exists and has these options."""
+    from kdgraph.figures.of_run import FigureOptions, figures
+
+    wanted, known = annotations_of(FigureOptions), figures()
+    check_options("figures", config.figures, wanted)
+    if removed := wanted.keys() - config.figures:
+        raise ConfigError(f"figures.{min(removed)} was removed, and no run can do without it; figures=none draws nothing")
+    check_options("figures.draw", config.figures["draw"], dict.fromkeys(config.figures["draw"], _OPTIONS))
+    for name, options in config.drawn.items():
+        if name not in known:
+            raise unknown_key(f"figures.draw.{name}", [f"figures.draw.{other}" for other in known])
+        check_options(f"figures.draw.{name}", options, {key: kind for key, kind in annotations_of(known[name]).items() if key != "run"})

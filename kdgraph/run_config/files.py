@@ -1,0 +1,32 @@
+"""The files that a run reads its rows from: other content is another run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+
+def file_digests(science: Mapping[str, Any]) -> dict[str, str]:
+    """Digest of each of :func:`named_files`. A file that is not there has none."""
+    digests = {key: digest_of(path) for key, path in named_files(science).items()}
+    return {key: digest for key, digest in digests.items() if digest is not None}
+
+
+def named_files(science: Mapping[str, Any]) -> dict[str, Path]:
+    """The files that rows are read from (``path``, ``indices``), of the data set and of the one out of distribution."""
+    nodes = {"": science["dataset"] or {}, "ood.": (science["ood"] or {}).get("source") or {}}
+    return {prefix + key: Path(str(node[key])) for prefix, node in nodes.items() for key in ("path", "indices") if node.get(key)}
+
+
+def digest_of(path: Path) -> str | None:
+    """SHA-256 of a file; None if it is not there. A sweep reads each version of it once."""
+    return _digest(path, path.stat().st_mtime_ns) if path.is_file() else None
+
+
+@lru_cache(maxsize=256)
+def _digest(path: Path, modified: int) -> str:
+    from kdgraph.data.files.paths import sha256_of  # here, not above: a run that is done needs no table
+
+    return sha256_of(path)

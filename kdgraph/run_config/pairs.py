@@ -1,0 +1,110 @@
+"""What goes with what: a parent with its rows, and each part with what it stands on.
+
+Parts say it themselves: by the methods that they have, by scikit-learn's tags, by ``parent_says``, the method that a part needs of its
+parent, and by ``parent_is``, the kind that it must be. What is known of classes is refused before a run starts; the rest once the rows are
+there, still before anything is fitted.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+from kdgraph.components import Node, build, target_of
+from kdgraph.errors import ConfigError
+from kdgraph.run_config.config import RunConfig
+
+if TYPE_CHECKING:
+    from kdgraph.answers import Model
+    from kdgraph.data.dataset import Dataset
+
+Task = Literal["classification", "regression"]
+_GIVES = {"predict_proba": "class probabilities", "predict_dist": "predictive distributions"}
+"""Method of a parent → what it gives, in words."""
+_SUCH = {"forest": "parent=random_forest", "network": "parent=mlp"}
+FOR_REGRESSION = "method=global_pit metrics=regression figures=regression ood=none"
+
+
+def unfitted(config: RunConfig) -> Model | None:
+    """The model that a config describes, of parts that go together and are not fitted; None where a function makes the parent.
+
+    Such a function may read a file or train: it is called when the run needs what it makes.
+    """
+    from kdgraph.answers import Model
+
+    if not inspect.isclass(target_of(config.parent)):
+        return None
+    parent, after = build(config.parent), dict[str, Any]()
+    check_task(config.parent, parent, str(config.dataset["name"]), task_of(build(config.dataset)))
+    for group, node in config.after.items():
+        below, ground = ground_of(group, parent, after)
+        if (part := build(node, estimator=ground)) is not None:
+            check_ground(group, node, part, ground, f"{below}={getattr(config, below)['name']}")
+            after[group] = part
+    return Model(parent, after)
+
+
+def ground_of(group: str, parent: Any, after: Mapping[str, Any]) -> tuple[str, Any]:
+    """What the part of a group stands on, with its own group: the gate on the calibrator, if there is one, all others on the parent."""
+    return ("calibrator", after["calibrator"]) if group == "gate" and "calibrator" in after else ("parent", parent)
+
+
+def task_of(source: Any) -> Task | None:
+    """What a source says of its rows before it has any; None where only they can tell."""
+    from kdgraph.data.sources import Simulation
+
+    if isinstance(source, Simulation):
+        return "classification" if len(source.classes) else "regression"
+    said = getattr(source, "task", None)
+    return said if said in ("classification", "regression") else None
+
+
+def check_task(parent: Node, estimator: Any, dataset: str, task: Task | None) -> None:
+    """Raise :class:`ConfigError` for a classifier on a regression, or the other way round."""
+    name, is_classifier = f"parent={parent['name']}", hasattr(estimator, "predict_proba")
+    if task == "regression" and not hasattr(estimator, "predict_dist"):
+        what = "is a classifier" if is_classifier else "predicts no distributions (it has no predict_dist)"
+        remedy = f"choose a data set with classes, or what is for regression: {FOR_REGRESSION}"
+        raise ConfigError(f"dataset={dataset} is for regression, and {name} {what}; {remedy}")
+    if task == "classification" and not is_classifier:
+        what = "is for regression" if hasattr(estimator, "predict_dist") else "predicts no probabilities (it has no predict_proba)"
+        raise ConfigError(f"dataset={dataset} has classes, and {name} {what}; choose another, such as parent=random_forest")
+
+
+def check_rows(parent: Node, estimator: Any, train: Dataset) -> None:
+    """Raise :class:`ConfigError` for a parent that cannot learn from such rows."""
+    from kdgraph.parents import GivenScores
+
+    name = f"parent={parent['name']}"
+    if train.given_scores and not isinstance(estimator, GivenScores):
+        raise ConfigError(f"dataset={train.name} has class scores and nothing to train on; choose parent=scores")
+    if isinstance(estimator, GivenScores) and not train.given_scores:
+        raise ConfigError(f"dataset={train.name} has rows to train on, and {name} trains nothing; choose parent=random_forest")
+    check_task(parent, estimator, train.name, train.task)
+    if train.are_images and not takes(estimator, "three_d_array"):
+        flat = ", or vectors of pixels: dataset.flat=true" if "flat" in train.facts else ""
+        raise ConfigError(f"dataset={train.name} has images, and {name} takes vectors; choose a network: parent=cnn{flat}")
+    if not train.are_images and not takes(estimator, "two_d_array"):
+        raise ConfigError(f"dataset={train.name} has vectors, and {name} takes images; choose another: parent=mlp")
+
+
+def takes(estimator: Any, kind: Literal["two_d_array", "three_d_array"]) -> bool:
+    """Whether X may have two axes, or more, as scikit-learn's tag of that name says; who has no tags, or checks nothing, takes all."""
+    if not hasattr(estimator, "__sklearn_tags__"):
+        return True
+    tags = estimator.__sklearn_tags__()
+    return tags.no_validation or getattr(tags.input_tags, kind)
+
+
+def check_ground(group: str, node: Node, part: Any, ground: Any, called: str) -> None:
+    """Raise :class:`ConfigError` for a part that needs what its ground, ``called`` so, does not give or is not."""
+    from kdgraph.geometry import kind_of
+
+    needed = getattr(part, "parent_says", None)
+    if needed is not None and not hasattr(ground, needed):
+        what = _GIVES.get(needed, needed)
+        raise ConfigError(f"{group}={node['name']} needs {what}, and {called} gives none; choose {group}=none")
+    wanted, kind = getattr(part, "parent_is", None), kind_of(ground)
+    if wanted is not None and kind is not None and wanted != kind:
+        raise ConfigError(f"{group}={node['name']} stands on a {wanted}, and {called} is a {kind}; choose {_SUCH[wanted]}")

@@ -1,0 +1,443 @@
+from __future__ import annotations
+
+import datetime
+import re
+import warnings
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kdgraph.data.dataset import CALIBRATION, TEST, TRAIN, UNUSED
+from kdgraph.data.frames.columns import ColumnOptions, from_frame
+from kdgraph.errors import DataError, NotAtHand
+
+LABELS = ["a", "b", "a", "b"]
+
+
+def frame(**columns) -> pd.DataFrame:
+    """Four rows with one good feature ``x`` and the target ``y``."""
+    return pd.DataFrame({"x": [1.0, 2.0, 3.0, 4.0], **columns, "y": columns.get("y", LABELS)})
+
+
+def load(table: pd.DataFrame, target="y", **options):
+    kinds = options.pop("feature_kinds", None)
+    return from_frame("t", table, target, options=ColumnOptions(**options), feature_kinds=kinds)
+
+
+def refused(table: pd.DataFrame, message: str, target="y", error=DataError, **options) -> None:
+    with pytest.raises(error, match=f"^{re.escape(message)}$"):
+        load(table, target, **options)
+
+
+def column_of(values, **options):
+    data = load(frame(c=values), **options)
+    return data.X[:, 1].tolist(), data.categories[1] if data.categories else None
+
+
+# what becomes of a column
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [1, 0, 1, 1],
+        [True, False, True, True],
+        pd.array([1, 0, 1, 1], dtype="Int64"),
+        pd.array([1, 0, 1, 1], dtype="Float32"),
+        pd.array([True, False, True, True], dtype="boolean"),
+        [Decimal(1), Decimal(0), Decimal(1), Decimal(1)],
+        np.array([True, False, True, True], dtype=object),
+        ["1", "0", "1", "1.0"],
+    ],
+    ids=repr,
+)
+def test_numbers_and_truth_values_are_numeric(values):
+    assert column_of(values) == ([1.0, 0.0, 1.0, 1.0], None)
+
+
+@pytest.mark.parametrize("dtype", ["object", "string", "category", "string[pyarrow]"])
+def test_text_becomes_codes_of_its_sorted_values(dtype):
+    assert column_of(pd.Series(["red", "blue", "red", "green"], dtype=dtype)) == ([2.0, 0.0, 2.0, 1.0], ("blue", "green", "red"))
+
+
+def test_categories_of_no_row_are_left_out_and_their_order_is_that_of_the_text():
+    values = pd.Categorical(["low", "high", "low", "low"], categories=["low", "middle", "high"], ordered=True)
+    assert column_of(values) == ([1.0, 0.0, 1.0, 1.0], ("high", "low"))
+
+
+def test_objects_of_several_types_are_text():
+    assert column_of([1, "one", "a", 1.5]) == ([0.0, 3.0, 2.0, 1.0], ("1", "1.5", "a", "one"))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [1, None, np.nan, 2],
+        pd.array([1, None, None, 2], dtype="Int64"),
+        ["1", None, np.nan, "2"],
+    ],
+    ids=repr,
+)
+def test_missing_numbers_are_nan(values):
+    found, categories = column_of(values)
+    np.testing.assert_array_equal(found, [1, np.nan, np.nan, 2])
+    assert categories is None
+
+
+def test_missing_text_is_nan_and_no_category():
+    found, categories = column_of(["u", None, "v", np.nan])
+    np.testing.assert_array_equal(found, [0, np.nan, 1, np.nan])
+    assert categories == ("u", "v")
+    assert load(frame(c=["u", None, "v", np.nan])).has_missing
+
+
+def test_missing_truth_values_are_nan():
+    found, categories = column_of(pd.Series([True, None, False, True], dtype=object))
+    np.testing.assert_array_equal(found, [1, np.nan, 0, 1])
+    assert categories is None
+
+
+@pytest.mark.parametrize(
+    ("values", "missing", "expected"),
+    [
+        (["5", "?", "6", "5"], ["?"], [5, np.nan, 6, 5]),
+        ([5, -1, 6, 5], [-1], [5, np.nan, 6, 5]),
+        (["5", "-1", "6", "5"], [-1], [5, np.nan, 6, 5]),
+        ([5, -1, 6, 5], ["-1"], [5, np.nan, 6, 5]),
+        ([5, -1, 1e30, 5], [-1, "1e30"], [5, np.nan, np.nan, 5]),
+        (["p", "?", "q", "?"], ["?", -9], [0, np.nan, 1, np.nan]),
+    ],
+)
+def test_cells_that_the_user_calls_missing(values, missing, expected):
+    np.testing.assert_array_equal(column_of(values, missing=missing)[0], expected)
+
+
+def test_labels_are_never_called_missing():
+    assert load(frame(y=[-1, 1, -1, 1]), missing=[-1]).classes.tolist() == [-1, 1]
+
+
+def test_numbers_that_the_user_calls_categorical_are_sorted_as_numbers():
+    assert column_of([10, 9, 10, 2], categorical=["c"]) == ([2.0, 1.0, 2.0, 0.0], ("2", "9", "10"))
+    found, categories = column_of([10, None, 9, -1], categorical=["c"], missing=[-1])
+    np.testing.assert_array_equal(found, [1, np.nan, 0, np.nan])
+    assert categories == ("9", "10")
+
+
+def test_kinds_that_the_source_declares():
+    table = frame(month=[1, 2, 1, 2], number=pd.Categorical(["3", "4", "3", "4"]))
+    data = load(table, feature_kinds={"month": "categorical", "number": "numeric", "y": "categorical"})
+    assert data.categories == (None, ("1", "2"), None)
+    np.testing.assert_array_equal(data.X[:, 1:], [[0, 3], [1, 4], [0, 3], [1, 4]])
+
+
+def test_all_numeric_has_no_categories():
+    data = load(frame())
+    assert data.categories == ()
+    assert not data.needs_encoding
+    assert data.X.dtype == np.float64 and data.X.flags.c_contiguous
+
+
+def test_the_frame_is_left_as_it_was():
+    table = frame(c=[1, -1, 2, 3], word=["p", "q", "p", "?"])
+    before = table.copy(deep=True)
+    load(table, missing=[-1, "?"])
+    pd.testing.assert_frame_equal(table, before)
+
+
+def test_columns_put_aside_are_no_features():
+    table = frame(c=[1, 2, 3, 4], g=["p", "q", "r", "p"], part=["Train", "TEST", "valid", "unused"], when=pd.Timestamp("2020"))
+    data = load(table, drop=["c", "when"], groups="g", split_column="part")
+    assert data.feature_names == ("x",)
+    assert data.groups is not None and data.groups.tolist() == [0, 1, 2, 0]
+    assert data.roles is not None and data.roles.tolist() == [TRAIN, TEST, CALIBRATION, UNUSED]
+    assert data.roles.dtype == np.int8
+
+
+@pytest.mark.parametrize("values", [[True, False, False, True], ["True", "False", "False", "True"]], ids=repr)
+def test_true_in_a_split_column_means_test(values):
+    data = load(frame(part=values), split_column="part")
+    assert data.roles is not None and data.roles.tolist() == [TEST, TRAIN, TRAIN, TEST]
+
+
+@pytest.mark.parametrize(
+    ("word", "role"), [("validation", CALIBRATION), ("val", CALIBRATION), ("Cal", CALIBRATION), ("training", TRAIN), (" test ", TEST)]
+)
+def test_other_words_for_roles(word, role):
+    data = load(frame(part=["train", "test", word, "train"]), split_column="part")
+    assert data.roles is not None and data.roles[2] == role
+
+
+def test_names_of_columns_that_are_no_text_become_text():
+    table = frame().rename(columns={"x": 0})
+    assert load(table).feature_names == ("0",)
+
+
+def test_facts_are_kept():
+    facts = {"source": "somewhere"}
+    assert from_frame("t", frame(), "y", options=ColumnOptions(), facts=facts).facts == facts
+
+
+texts = st.lists(st.one_of(st.none(), st.text(st.characters(codec="utf-8", exclude_characters="\x00"))), min_size=2, max_size=20)
+
+
+@settings(deadline=None)
+@given(texts.map(lambda cells: [*cells, "letter", "word"]))
+def test_codes_and_names_give_back_the_text(cells):
+    n = len(cells)
+    table = pd.DataFrame({"c": pd.Series(cells, dtype=object), "y": np.arange(n) % 2})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        data = load(table, categorical=["c"])
+    (names,) = data.categories
+    assert names is not None and list(names) == sorted(set(cells) - {None})
+    assert [None if np.isnan(code) else names[int(code)] for code in data.X[:, 0]] == cells
+
+
+# the target
+
+
+@pytest.mark.parametrize(
+    ("labels", "classes"),
+    [
+        (["b", "a", "b", "a"], ["a", "b"]),
+        ([2, 10, 2, 10], [2, 10]),
+        ([2.0, 10.0, 2.0, 10.0], [2, 10]),
+        ([True, False, True, False], [False, True]),
+        (pd.Categorical(["2", "10", "2", "10"]), ["10", "2"]),
+        (pd.array([1, 0, 1, 0], dtype="Int64"), [0, 1]),
+    ],
+    ids=repr,
+)
+def test_classes_are_sorted_and_of_their_type(labels, classes):
+    data = load(frame(y=labels))
+    assert data.task == "classification"
+    assert data.classes.tolist() == classes
+    assert [str(label) for label in data.classes[data.y].tolist()] == [str(label).removesuffix(".0") for label in labels]
+
+
+def test_fractions_are_regression():
+    data = load(frame(y=[0.5, 1, 2, 3]))
+    assert data.task == "regression"
+    assert data.y.tolist() == [0.5, 1, 2, 3]
+    assert len(data.classes) == 0
+
+
+@pytest.mark.parametrize(("values", "task"), [(20, "classification"), (21, "regression")])
+def test_many_different_whole_numbers_are_regression(values, task):
+    table = pd.DataFrame({"x": np.arange(2.0 * values), "y": np.arange(2 * values) % values})
+    assert load(table).task == task
+
+
+@pytest.mark.parametrize(
+    ("labels", "task"), [([0, 1, 0, 1], "regression"), ([0.5, 1, 0.5, 1], "classification"), (["1", "2", "3", "4"], "regression")]
+)
+def test_the_user_has_the_last_word_on_the_task(labels, task):
+    assert load(frame(y=labels), task=task).task == task
+
+
+def test_numbers_that_are_called_categorical_are_classes():
+    table = pd.DataFrame({"x": np.arange(50.0), "y": np.arange(50) % 25})
+    assert load(table, categorical=["y"]).task == "classification"
+    assert load(table, feature_kinds={"y": "categorical"}).task == "classification"
+
+
+# what is refused
+
+
+def test_a_target_that_is_not_there():
+    refused(frame(label=LABELS), "t has no column 'lable' (dataset.target); did you mean 'label'?", "lable")
+    refused(frame(), "t has no column 'outcome' (dataset.target); it has x, y", "outcome")
+
+
+def test_the_columns_of_a_wide_table_are_not_all_named():
+    table = pd.DataFrame(np.zeros((2, 12)))
+    refused(table, "t has no column 'outcome' (dataset.target); it has 0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 2 more", "outcome")
+
+
+@pytest.mark.parametrize("key", ["drop", "categorical", "groups", "split_column"])
+def test_other_columns_that_are_not_there(key):
+    value = ["z9"] if key in ("drop", "categorical") else "z9"
+    refused(frame(), f"t has no column 'z9' (dataset.{key}); it has x, y", **{key: value})
+
+
+def test_the_target_is_nothing_else():
+    refused(frame(), "t: 'y' is the target, and dataset.drop names it too; it can be one of both", drop=["y"])
+    refused(frame(), "t: 'y' is the target, and dataset.groups names it too; it can be one of both", groups="y")
+
+
+def test_nothing_to_learn_from():
+    refused(frame().iloc[:0], "t: the table has 2 columns and no rows")
+    refused(frame()[["y"]], "t: no feature is left beside the target 'y' and the 0 columns put aside")
+    refused(frame(), "t: no feature is left beside the target 'y' and the 1 columns put aside", drop=["x"])
+    twice = frame().set_axis(["x", "x"], axis=1)
+    refused(twice, "t: several columns have the same name (x); give each column its own")
+
+
+def test_labels_that_are_missing():
+    refused(frame(y=["a", None, "b", np.nan]), "t: 2 of 4 rows have no label in 'y' (first: row 1); remove them")
+
+
+def test_one_class_only():
+    refused(frame(y=["a"] * 4), "t: a classifier needs two classes, the target 'y' has only ['a']")
+
+
+def test_a_regression_of_text_or_infinity():
+    rest = "and a regression needs finite numbers; dataset.task=classification takes them as classes"
+    refused(frame(), f"t: the target 'y' has 'a' in row 0, {rest}", task="regression")
+    refused(frame(y=[0.5, np.inf, 1, 2]), f"t: the target 'y' has 'inf' in row 1, {rest}")
+
+
+@pytest.mark.parametrize(
+    ("values", "shown"),
+    [
+        (pd.date_range("2020-01-01", periods=4), "2020-01-01 00:00:00"),
+        (pd.date_range("2020-01-01", periods=4, tz="UTC"), "2020-01-01 00:00:00+00:00"),
+        (pd.to_timedelta([1, 2, 3, 4], unit="D"), "1 days 00:00:00"),
+        (pd.period_range("2020-01", periods=4, freq="M"), "2020-01"),
+        ([datetime.date(2020, 1, day) for day in (1, 2, 3, 4)], "2020-01-01"),
+        (["2020-01-01", "2020-01-02", None, "2020-01-01"], "2020-01-01"),
+        (["1/2/2020 10:00", "3/4/2020 11:00"] * 2, "1/2/2020 10:00"),
+        (["31.12.99", "30.12.99"] * 2, "31.12.99"),
+    ],
+    ids=repr,
+)
+def test_dates(values, shown):
+    way_out = "turn it into numbers such as days or months, or leave it out: 'dataset.drop=[when]'"
+    refused(frame(when=values), f"t: column 'when' holds dates or times ({shown}); {way_out}")
+
+
+def test_dates_as_categories_are_what_the_user_asked_for():
+    data = load(frame(c=["2020-01-01", "2020-01-02"] * 2), categorical=["c"])
+    assert data.categories[1] == ("2020-01-01", "2020-01-02")
+
+
+def test_text_among_numbers():
+    remedy = "'dataset.missing=[n/a]' reads it as missing, 'dataset.categorical=[c]' takes all as names"
+    refused(frame(c=["12", "n/a", "13", "14"]), f"t: column 'c' has 'n/a' in row 1, and most of its cells are numbers; {remedy}")
+    assert column_of(["12", "n/a", "13", "n/a"])[1] == ("12", "13", "n/a"), "half of the cells are not most of them"
+
+
+def test_several_texts_among_numbers():
+    remedy = "'dataset.missing=[n/a,none]' reads such cells as missing, 'dataset.categorical=[c]' takes all as names"
+    table = pd.DataFrame({"c": ["n/a", "12", "none", "14", "15"], "y": list("ababa")})
+    refused(table, f"t: column 'c' has 'n/a' in row 0, and most of its cells are numbers; {remedy}")
+
+
+@pytest.mark.parametrize("values", [["1,5", "2", "-3", "4"], ["1,234", "5,678", "9,012", "1"], ["1.234,5", "6", "7", "8,0"]], ids=repr)
+def test_numbers_with_commas(values):
+    way_out = "write a point, or 'dataset.categorical=[c]' takes them as names"
+    refused(frame(c=values), f"t: column 'c' has numbers with commas ({values[0]}), which are read as text; {way_out}")
+
+
+def test_text_where_the_source_declares_numbers():
+    remedy = "'dataset.missing=[b]' reads it as missing, 'dataset.categorical=[c]' takes all as names"
+    message = f"t: column 'c' has 'b' in row 0, and most of its cells are numbers; {remedy}"
+    refused(frame(c=["b", "1", "b", "b"]), message, feature_kinds={"c": "numeric"})
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_infinity_and_codes_for_missing(sign):
+    way_out = "and features must be finite; write a number, or leave the cell empty where it is missing"
+    refused(frame(c=[1, 2, sign * np.inf, 3]), f"t: column 'c' has {sign * np.inf} in row 2, {way_out}")
+    why = "values from 1e18 on are usually codes for missing, and their squares lose all others"
+    value = f"{sign * 1e18:g}"
+    remedy = f"'dataset.missing=[{value}]' reads it as missing, else rescale the column"
+    refused(frame(c=[1, 2, 3, sign * 1e18]), f"t: column 'c' has {value} in row 3; {why}: {remedy}")
+    assert np.isnan(load(frame(c=[1, 2, 3, sign * 1e18]), missing=[value]).X[3, 1])
+    assert load(frame(c=[1, 2, 3, sign * 9.9e17])).X[3, 1] == sign * 9.9e17
+
+
+@pytest.mark.parametrize("values", [[np.nan] * 4, [None] * 4, pd.Categorical([None] * 4, categories=["p"])], ids=repr)
+def test_a_column_with_nothing_in_it(values):
+    refused(frame(c=values), "t: column 'c' has no value in any row; leave it out: 'dataset.drop=[c]'")
+
+
+def test_a_column_where_all_is_called_missing():
+    refused(frame(c=["?"] * 4), "t: column 'c' has no value in any row; leave it out: 'dataset.drop=[c]'", missing=["?"])
+
+
+def test_cells_that_are_lists_and_complex_numbers():
+    refused(frame(c=[[1], [2], [3], [4]]), "t: column 'c' has cells of type list; a feature is a number or text: 'dataset.drop=[c]'")
+    refused(frame(c=[1j, 2, 3, 4]), "t: column 'c' holds complex numbers; split them into real columns, or 'dataset.drop=[c]'")
+
+
+def test_free_text():
+    n = 1500
+    table = pd.DataFrame({"x": np.arange(n), "id": [f"row {i}" for i in range(n)], "y": np.arange(n) % 2})
+    refused(table, "t: column 'id' has 1,500 different texts in 1,500 rows, which are no categories; leave it out: 'dataset.drop=[id]'")
+    assert len(load(table.assign(id=[f"row {i % 700}" for i in range(n)])).categories[1] or ()) == 700
+
+
+def test_a_split_column_that_is_not_one():
+    where = "t: dataset.split_column='part'"
+    known = "train, calibration, test or unused (or True where a row tests)"
+    options = {"split_column": "part"}
+    refused(frame(part=["train", "test", "dev", "train"]), f"{where} has 'dev', which is none of {known}", **options)
+    numbers = f"{where} has numbers such as 0, and which of them test is not guessed; replace them with {known}"
+    refused(frame(part=[0, 1, 0, 1]), numbers, **options)
+    empty = f"{where} is empty in row 1; write train, calibration, test or unused"
+    refused(frame(part=["train", None, "test", "test"]), empty, **options)
+    for word, other in (("test", "train"), ("train", "test")):
+        none = f"{where} names no row for {word}; a split needs rows that train and rows that test"
+        refused(frame(part=[other, "val", other, other]), none, **options)
+    none = f"{where} names no row for test; a split needs rows that train and rows that test"
+    refused(frame(part=[False] * 4), none, **options)
+
+
+def test_groups_that_are_none():
+    refused(frame(g=["p", None, "q", "r"]), "t: dataset.groups='g' is empty in row 1; name the group of each row", groups="g")
+
+
+def test_require_numeric():
+    table = frame(c=["p", "q", "p", "q"], d=["p", "q", "p", "p"], e=[1, None, 3, None])
+    message = (
+        "t has 2 categorical columns (c, d) and 2 missing cells, and dataset.require=numeric shuts it out; dataset.require=any lets it in"
+    )
+    refused(table, message, error=NotAtHand, require="numeric")
+    assert load(table, require="numeric", drop=["c", "d", "e"]).feature_names == ("x",)
+
+
+# what is said of, and used all the same
+
+
+def test_constant_columns_are_named():
+    constant = {f"c{i}": 7 for i in range(7)}
+    with pytest.warns(UserWarning, match=r"^t: columns that never change tell nothing: c0, c1, c2, c3, c4 and 2 more$"):
+        assert load(frame(**constant)).X.shape == (4, 8)
+
+
+def test_a_column_of_one_value_and_missing_ones_changes():
+    load(frame(c=[1, np.nan, 1, np.nan]))
+
+
+def test_copies_are_counted():
+    table = frame(c=[1, np.nan, 1, np.nan]).assign(x=[1, 2, 1, 2])
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        load(table)
+    why = "copies that fall into train and test make the test easy"
+    assert [str(one.message) for one in said] == [f"t: 4 of 4 rows have the features of another row; {why}"]
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.sampled_from([-1.0, 0.0, -0.0, 1.0, 2.0]), st.sampled_from([0.0, 1.0, np.nan])), min_size=2, max_size=12))
+def test_copies_are_those_that_pandas_finds(rows):
+    table = pd.DataFrame([*rows, (5.0, 5.0), (6.0, 5.0)], columns=["p", "q"])
+    expected = int(table.duplicated(keep=False).sum())
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        load(table.assign(y=np.arange(len(table)) % 2))
+    found = [int(str(one.message).split()[1]) for one in said if "of another row" in str(one.message)]
+    assert found == ([expected] if expected else [])
+
+
+def test_text_that_differs_in_each_row_of_a_small_table():
+    table = pd.DataFrame({"x": np.arange(21), "c": [f"row {i}" for i in range(21)], "y": np.arange(21) % 2})
+    message = "t: column 'c' has a different text in each of 21 rows and tells nothing of new ones; 'dataset.drop=[c]'"
+    with pytest.warns(UserWarning, match=f"^{re.escape(message)}$"):
+        load(table)
+    load(table.iloc[:20])

@@ -1,0 +1,147 @@
+"""Files of class scores: columns are classes, rows are distributions, and nothing is trained."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import softmax
+
+from kdgraph.data.dataset import CALIBRATION, TEST
+from kdgraph.data.splits import make_splits
+from kdgraph.data.tables import ScoreFile
+from kdgraph.errors import DataError
+
+RNG = np.random.default_rng(0)
+P = RNG.dirichlet(np.ones(3), size=40)
+Y = RNG.integers(3, size=40)
+WITH_NAN = np.where(np.arange(40)[:, None] == 3, np.nan, P)
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def table(columns, labels, **more) -> ScoreFile:
+    pd.DataFrame(P, columns=columns).assign(label=labels, **more).to_csv("my.csv", index=False)
+    return ScoreFile("my.csv", split_column="role" if more else None)
+
+
+def test_arrays_column_k_is_class_k():
+    np.savez("my.npz", predictions=P.astype(np.float32), ground_truth=Y)
+    data = ScoreFile("my.npz", "ground_truth").load()
+    assert data.given_scores and data.name == "my" and data.classes.tolist() == [0, 1, 2] and data.feature_names == ("0", "1", "2")
+    np.testing.assert_allclose(data.X, P, atol=1e-7)  # float32
+    np.testing.assert_allclose(data.X.sum(axis=1), 1, atol=1e-15)  # divided by its sum again
+    np.testing.assert_array_equal(data.y, Y)
+
+
+@pytest.mark.parametrize(("columns", "sorted_classes"), [(["b", "c", "a"], ["a", "b", "c"]), (["10", "9", "0"], [0, 9, 10])])
+def test_columns_of_a_table_are_classes_by_name(columns, sorted_classes):
+    data = table(columns, [columns[y] for y in Y]).load()
+    assert data.classes.tolist() == sorted_classes
+    order = [columns.index(str(name)) for name in sorted_classes]
+    np.testing.assert_allclose(data.X, P[:, order], atol=1e-15)
+    assert [str(data.classes[y]) for y in data.y] == [columns[y] for y in Y]
+
+
+def test_of_logits_the_softmax_is_taken():
+    logits = RNG.normal(size=(40, 3)) * 30
+    np.savez("my.npz", logits=logits, label=Y)
+    np.testing.assert_array_equal(ScoreFile("my.npz", kind="logits").load().X, softmax(logits, axis=1))
+
+
+def test_a_class_that_no_row_has_is_a_class():
+    np.savez("my.npz", scores=P, label=np.zeros(40, dtype=int))
+    assert len(ScoreFile("my.npz").load().classes) == 3
+
+
+@pytest.mark.parametrize(
+    ("arrays", "target", "message"),
+    [
+        ({"scores": P, "label": Y}, "labels", "dataset.path=my.npz has no array 'labels' (dataset.target); did you mean 'label'?"),
+        ({"a": P, "b": P, "label": Y}, "label", "dataset.path=my.npz has no array (dataset.scores); it has a, b, label"),
+        (
+            {"scores": P, "label": Y + 1},
+            "label",
+            "dataset.path=my.npz: label must hold the columns of the labels, 0 to 2, got int64 up to 3",
+        ),
+        (
+            {"scores": 2 * P, "label": Y},
+            "label",
+            "my: probabilities must be at least 0 and sum to 1, row 0 has sum 2 and least score "
+            f"{2 * P[0].min():g} (40 such); if they are logits: dataset.kind=logits",
+        ),
+        (
+            {"scores": np.where(np.arange(40)[:, None] == 3, np.nan, P), "label": Y},
+            "label",
+            "my: scores must be finite, row 3 is not (1 such)",
+        ),
+    ],
+)
+def test_what_cannot_be_used_is_told_in_one_line(arrays, target, message):
+    np.savez("my.npz", **arrays)
+    with pytest.raises(DataError, match=f"^{re.escape(message)}"):
+        ScoreFile("my.npz", target).load()
+
+
+def test_a_label_without_a_column():
+    with pytest.raises(DataError, match=r"^my: no column has the scores of d; name each column as its label$"):
+        table(["a", "b", "c"], ["d", *("abc"[y] for y in Y[1:])]).load()
+
+
+def test_rows_that_do_not_test_calibrate_and_none_trains():
+    np.savez("my.npz", scores=P, label=Y)
+    splits = make_splits(ScoreFile("my.npz"), n_test=10, rng=np.random.default_rng(0))
+    assert [len(role.y) for role in (splits.train, splits.calibration, splits.test)] == [0, 30, 10]
+    assert splits.learning is splits.calibration
+    np.testing.assert_allclose(splits.prior, np.bincount(splits.calibration.y, minlength=3) / 30)
+    capped = make_splits(ScoreFile("my.npz"), n_test=10, n_calibration=5, rng=np.random.default_rng(0))
+    assert len(capped.calibration.y) == 5
+    np.testing.assert_array_equal(np.sort(capped.test.X, axis=0), np.sort(splits.test.X, axis=0))
+
+
+def test_roles_of_a_column_are_kept():
+    role = np.where(np.arange(40) < 25, "calibration", "test")
+    splits = make_splits(table(["0", "1", "2"], Y, role=role), rng=np.random.default_rng(0))
+    assert (len(splits.calibration.y), len(splits.test.y)) == (25, 15)
+    np.testing.assert_allclose(np.sort(splits.test.X[:, 0]), np.sort(P[25:, 0]), atol=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_train": 5}, "my has scores of a model that is trained already; give n_calibration, not n_train or log_share"),
+        ({"n_calibration": 35, "n_test": 10}, "my has 40 rows, too few for n_calibration 35 + n_test 10; ask for fewer"),
+        ({"scale": "max_norm"}, "dataset.scale must be none, since my has class scores, which would be none any more; got max_norm"),
+    ],
+)
+def test_sizes_and_scales_that_make_no_sense(options, message):
+    np.savez("my.npz", scores=P, label=Y)
+    with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
+        make_splits(ScoreFile("my.npz"), **options, rng=np.random.default_rng(0))
+
+
+def test_a_file_of_many_models_and_two_test_sets(tmp_path):
+    rng = np.random.default_rng(0)
+    models = {f"net_{i}": rng.dirichlet(np.ones(3), 6) for i in range(2)}
+    split = np.array(["calibration"] * 4 + ["test"] * 2)
+    np.savez(path := tmp_path / "nets.npz", label=[0, 1, 2, 0, 1, 2], split=split, objects=np.array([{}], dtype=object), **models)
+    data = ScoreFile(str(path), scores="net_1", split_column="split").load()
+    np.testing.assert_allclose(data.X, models["net_1"], rtol=1e-15)  # divided by sums that are 1 but for rounding
+    assert data.roles is not None and data.roles.tolist() == [CALIBRATION] * 4 + [TEST] * 2
+    splits = make_splits(ScoreFile(str(path), scores="net_0", split_column="split"), rng=rng)
+    assert sorted(splits.test.X.tolist()) == sorted((models["net_0"] / models["net_0"].sum(axis=1, keepdims=True))[4:].tolist())
+
+
+def test_a_split_that_does_not_fit_the_rows(tmp_path):
+    np.savez(path := tmp_path / "nets.npz", net=np.full((2, 2), 0.5), label=[0, 1], split=np.array(["test"]))
+    message = f"dataset.path={path}: split must have one word for each of 2 rows, got <U4 of shape (1,)"
+    with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
+        ScoreFile(str(path), split_column="split").load()
+    message = f"dataset.path={path} has no array 'spilt' (dataset.split_column); did you mean 'split'?"
+    with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
+        ScoreFile(str(path), split_column="spilt").load()

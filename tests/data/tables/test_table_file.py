@@ -1,0 +1,362 @@
+from __future__ import annotations
+
+import json
+import re
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from kdgraph.data.dataset import CALIBRATION, TEST, TRAIN, UNUSED
+from kdgraph.data.sources import Fetched
+from kdgraph.data.tables.table_file import TableFile
+from kdgraph.errors import DataError, NotAtHand, ParameterError
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def people() -> pd.DataFrame:
+    return pd.DataFrame({"age": [31.5, 42.0, None, 27.0], "town": ["Ulm", "Bonn", "Ulm", None], "label": ["no", "yes", "no", "yes"]})
+
+
+def write(path, text, encoding="utf-8") -> str:
+    with open(path, "w", encoding=encoding, newline="") as file:
+        file.write(text)
+    return path
+
+
+def refused(message: str, *arguments, error=DataError, **options) -> None:
+    with pytest.raises(error, match=f"^{re.escape(message)}$"):
+        TableFile(*arguments, **options).load()
+
+
+WRITERS = {
+    "p.csv": lambda f: f.to_csv("p.csv", index=False),
+    "p.csv.gz": lambda f: f.to_csv("p.csv.gz", index=False),
+    "p.CSV.bz2": lambda f: f.to_csv("p.CSV.bz2", index=False),
+    "p.csv.xz": lambda f: f.to_csv("p.csv.xz", index=False),
+    "p.tsv": lambda f: f.to_csv("p.tsv", index=False, sep="\t"),
+    "p.parquet": lambda f: f.to_parquet("p.parquet"),
+    "p.pq": lambda f: f.to_parquet("p.pq", index=False),
+}
+
+
+@pytest.mark.parametrize("path", WRITERS)
+def test_all_kinds_of_files_give_the_same_table(path):
+    WRITERS[path](people())
+    source = TableFile(path, "label")
+    data = source.load()
+    assert source.name == data.name == "p"
+    np.testing.assert_array_equal(data.X, [[31.5, 1], [42, 0], [np.nan, 1], [27, np.nan]])
+    assert data.categories == (None, ("Bonn", "Ulm"))
+    assert data.classes[data.y].tolist() == ["no", "yes", "no", "yes"]
+    assert data.facts["path"] == path and data.facts["n_rows"] == 4 and data.facts["n_columns"] == 3 and len(data.facts["sha256"]) == 16
+    assert isinstance(source, Fetched)
+
+
+ARFF = """% people
+@RELATION people
+@ATTRIBUTE age NUMERIC
+@ATTRIBUTE 'home town' {Ulm, 'New York', Bonn}
+@ATTRIBUTE floor {1, 2}
+@ATTRIBUTE note STRING
+@ATTRIBUTE label {no, yes}
+@DATA
+31.5,Ulm,1,a,no
+?,'New York',2,b,yes
+27,?,2,a,no
+"""
+
+
+def test_nominal_attributes_of_arff_are_categorical():
+    data = TableFile(write("people.arff", ARFF), "label").load()
+    assert data.feature_names == ("age", "home town", "floor", "note")
+    assert data.categories == (None, ("New York", "Ulm"), ("1", "2"), ("a", "b"))
+    np.testing.assert_array_equal(data.X, [[31.5, 1, 0, 0], [np.nan, 0, 1, 1], [27, np.nan, 1, 0]])
+    assert data.classes.tolist() == ["no", "yes"]
+
+
+def test_what_is_said_of_columns_reaches_them():
+    people().assign(g=["p", "q", "r", "p"], part=["train", "test", "val", "unused"], when="2020-01-01").to_csv("p.csv", index=False)
+    data = TableFile("p.csv", "label", drop=["when"], missing=[42], categorical=["town"], groups="g", split_column="part").load()
+    assert data.feature_names == ("age", "town")
+    assert np.isnan(data.X[1, 0])
+    assert data.groups is not None and data.groups.tolist() == [0, 1, 2, 0]
+    assert data.roles is not None and data.roles.tolist() == [TRAIN, TEST, CALIBRATION, UNUSED]
+    assert TableFile("p.csv", "age", drop=["when"], task="classification").task == "classification"
+
+
+@pytest.mark.parametrize("cell", ["", "NA", "NaN", "nan", "null", "NULL", "<NA>", " "])
+def test_cells_that_are_missing_in_text(cell):
+    data = TableFile(write("p.csv", f"a,b,label\n1,u,x\n{cell},{cell},y\n"), "label").load()
+    assert np.isnan(data.X[1]).all()
+
+
+@pytest.mark.parametrize("cell", ["None", "n/a", "?", "-"])
+def test_cells_that_may_be_answers(cell):
+    path = write("p.csv", f"a,label\nu,x\n{cell},y\n")
+    assert TableFile(path, "label").load().categories == (tuple(sorted([cell, "u"])),)
+
+
+def test_spaces_after_separators_and_separators_at_the_end_do_not_count():
+    data = TableFile(write("p.csv", 'a, b, label,\n1, "u, v", x,\n2, w, y,\n'), "label").load()
+    assert data.feature_names == ("a", "b")
+    assert data.categories == (None, ("u, v", "w"))
+    assert data.classes.tolist() == ["x", "y"]
+
+
+@pytest.mark.parametrize(("separator", "between"), [(";", ";"), (r"\t", "\t"), ("tab", "\t"), ("|", "|"), (r"\s+", "  ")])
+def test_other_separators(separator, between):
+    rows = [["a", "b", "label"], ["1", "2", "x"], ["3", "4", "y"]]
+    path = write("p.csv", "\n".join(between.join(row) for row in rows))
+    assert TableFile(path, "label", separator=separator).load().X.tolist() == [[1, 2], [3, 4]]
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-16", "utf-8-sig", "cp1252"])
+def test_other_encodings(encoding):
+    path = write("p.csv", "a,label\n1,schön\n2,übel\n", encoding)
+    given = {} if encoding == "utf-8-sig" else {"encoding": encoding}
+    assert TableFile(path, "label", **given).load().classes.tolist() == ["schön", "übel"]
+
+
+@pytest.mark.parametrize("ends", ["\n", "\r\n", "\r"], ids=repr)
+def test_ends_of_lines(ends):
+    assert TableFile(write("p.csv", ends.join(["", "a,label", "1,x", "2,y", ""])), "label").load().X.tolist() == [[1], [2]]
+
+
+def test_rows_numbers_without_a_name_are_left_out():
+    people().to_csv("p.csv")
+    with pytest.warns(UserWarning, match=r"^dataset\.path=p\.csv: the first column has no name and numbers the rows; it is left out$"):
+        assert TableFile("p.csv", "label").load().feature_names == ("age", "town")
+    named = TableFile(write("q.csv", ",a,label\n5,1,x\n3,2,y\n"), "label").load()
+    assert named.feature_names == ("", "a"), "a column that does not count rows is a feature, with a name or without"
+
+
+def test_home_and_absolute_paths(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    people().to_csv("p.csv", index=False)
+    for path in ("~/p.csv", str(tmp_path / "p.csv"), "./p.csv"):
+        assert TableFile(path, "label").load().name == "p"
+
+
+def test_a_name_can_be_given():
+    people().to_csv("p.csv", index=False)
+    assert TableFile("p.csv", "label", name="people").load().name == "people"
+
+
+def test_only_checked_where_rows_are_asked_for():
+    assert TableFile("not/there.csv", "label").name == "there"
+    with pytest.raises(ParameterError, match=r"^path must be a string, got None$"):
+        TableFile(None, "label")  # type: ignore[arg-type]
+
+
+# files that are none
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    people().to_csv("people.csv", index=False)
+    refused(f"dataset.path=poeple.csv: no such file in {tmp_path}; did you mean 'people.csv'?", "poeple.csv", "label")
+    refused(f"dataset.path=x.csv: no such file in {tmp_path}", "x.csv", "label")
+    refused(f"dataset.path=data/x.csv: there is no folder {tmp_path}/data", "data/x.csv", "label")
+    (tmp_path / "folder.csv").mkdir()
+    refused("dataset.path=folder.csv is a folder; give one file", "folder.csv", "label")
+
+
+@pytest.mark.parametrize("path", ["p.xlsx", "p", "p.csv.zip", ".csv"])
+def test_endings_that_say_nothing(path):
+    write(path, "a,label\n1,x\n")
+    known = ".csv, .tsv, .parquet, .pq, .arff"
+    refused(f"dataset.path={path}: the ending of a file says what it is, and must be one of {known}", path, "label")
+
+
+@pytest.mark.parametrize("text", ["", "\n \n\n"], ids=repr)
+@pytest.mark.parametrize("path", ["p.csv", "p.arff"])
+def test_an_empty_file(path, text):
+    refused(f"dataset.path={path} is empty", write(path, text), "label")
+
+
+def test_a_header_and_no_rows():
+    refused("p: the table has 2 columns and no rows", write("p.csv", "a,label\n"), "label")
+
+
+@pytest.mark.parametrize("ending", ["parquet", "pq"])
+def test_a_parquet_file_that_is_none(ending):
+    path = write(f"p.{ending}", "a,label\n1,x\n")
+    with pytest.raises(DataError, match=rf"^dataset\.path=p\.{ending} is no parquet file, or damaged: [^\n]+$"):
+        TableFile(path, "label").load()
+
+
+def test_other_files_by_the_name_of_csv():
+    people().to_parquet("p.csv")
+    refused("dataset.path=p.csv is a parquet file, not text; its ending must say so", "p.csv", "label")
+    np.savez("q.npz", X=np.zeros(2))
+    with open("q.npz", "rb") as file, open("q.csv", "wb") as copy:
+        copy.write(file.read())
+    message = "dataset.path=q.csv is a zip archive, as spreadsheets and npz files are, not text; its ending must say so"
+    refused(message, "q.csv", "label")
+    write("r.csv", "a,label\n1,x\n\0,y\n")
+    refused("dataset.path=r.csv is no text: byte 12 is 0", "r.csv", "label")
+    write("s.csv.gz", "a,label\n1,x\n")
+    refused("dataset.path=s.csv.gz cannot be read: Not a gzipped file (b'a,')", "s.csv.gz", "label")
+
+
+def test_a_compressed_file_that_was_cut_off():
+    people().to_csv("p.csv.gz", index=False)
+    with open("p.csv.gz", "rb+") as file:
+        file.truncate(40)
+    refused("dataset.path=p.csv.gz cannot be read: Compressed file ended before the end-of-stream marker was reached", "p.csv.gz", "label")
+
+
+def test_other_encodings_than_was_said():
+    path = write("p.csv", "a,label\n1,schön\n2,no\n", "latin-1")
+    found = "is not text in utf-8: byte 13 (0xf6) cannot be decoded; it may be dataset.encoding=latin-1"
+    refused(f"dataset.path=p.csv {found}", path, "label")
+    refused("dataset.path=p.csv is not text in ascii: byte 13 (0xf6) cannot be decoded", path, "label", encoding="ascii")
+    refused("dataset.path=q.csv is text in UTF-16; give dataset.encoding=utf-16", write("q.csv", "a,label\n", "utf-16"), "label")
+    known = "is no encoding that Python knows; it has utf-8, latin-1, utf-16 and others"
+    for encoding in ("utf9", "base64"):
+        refused(f"dataset.encoding={encoding} {known}", path, "label", encoding=encoding)
+    refused("dataset.path=p.csv is not text in utf-16: UTF-16 stream does not start with BOM", path, "label", encoding="utf-16")
+
+
+def test_the_byte_is_found_far_into_the_file():
+    start = "a,label\n" + "1,x\n" * 600_000
+    with open("p.csv", "wb") as file:
+        file.write(start.encode() + "é,y\n".encode()[:1] + b",y\n")
+    place = f"{len(start):,}"
+    message = f"dataset.path=p.csv is not text in utf-8: byte {place} (0xc3) cannot be decoded; it may be dataset.encoding=latin-1"
+    refused(message, "p.csv", "label")
+
+
+def test_text_that_is_no_table():
+    way_out = "see dataset.separator, and quote cells that contain it"
+    where = "dataset.path=p.csv is no table with ',' between cells:"
+    write("p.csv", "a,label\n1,x\n2,3,4,y\n")
+    refused(f"{where} line 3 has 4 cells, and those before it 2; {way_out}", "p.csv", "label")
+    write("p.csv", "a,label\n1,x,2\n2,y,3\n")
+    refused(f"{where} some rows have more cells than the header, which has 2; {way_out}", "p.csv", "label")
+    write("p.csv", 'a,label\n1,"x\n2,y\n')
+    refused(f"{where} EOF inside string starting at row 1; {way_out}", "p.csv", "label")
+    write("p.csv", "a b\n1 2 3 4\n")
+    write("p.tsv", "a\tlabel\n1\tx\n2\t3\t4\ty\n")
+    message = f"dataset.path=p.tsv is no table with tab between cells: line 3 has 4 cells, and those before it 2; {way_out}"
+    refused(message, "p.tsv", "label")
+
+
+@pytest.mark.parametrize(("separator", "shown"), [(";", "';'"), ("\t", r"'\t'"), ("|", "'|'")])
+def test_another_separator_than_was_said(separator, shown):
+    rows = ["a", "label"], ["1", "x"], ["2", "y"]
+    path = write("p.csv", "\n".join(separator.join(row) for row in rows))
+    header = repr(separator.join(rows[0]))
+    refused(
+        f"dataset.path=p.csv has one column, {header}; its cells seem to be separated otherwise: dataset.separator={shown}", path, "label"
+    )
+
+
+def test_separators_that_are_none():
+    write("p.csv", "a,label\n1,x\n")
+    rule = r"dataset.separator must be one character, \t for a tab or \s+ for white space"
+    refused(f"{rule}, got ', '", "p.csv", "label", separator=", ")
+
+
+def test_columns_of_one_name():
+    refused("p: several columns have the same name (a); give each column its own", write("p.csv", "a,a,label\n1,2,x\n3,4,y\n"), "label")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("a,label\n1,x\n", "Invalid layout of the ARFF file, at line 2."),
+        ("@RELATION t\n@ATTRIBUTE a DATE\n@DATA\n1\n", "Bad @ATTRIBUTE type, at line 2."),
+        ("@RELATION t\n@ATTRIBUTE a {p,q}\n@DATA\np\nr\n", "Data value r not found in nominal declaration"),
+        ("@RELATION t\n@ATTRIBUTE a NUMERIC\n@DATA\none\n", "Invalid numerical value"),
+    ],
+)
+def test_arff_that_is_none(text, reason):
+    refused(f"dataset.path=p.arff is not ARFF: {reason}", write("p.arff", text), "label")
+
+
+# row numbers by role
+
+
+def with_indices(indices, name="rows.json", n=6) -> TableFile:
+    pd.DataFrame({"a": np.arange(n), "label": np.arange(n) % 2}).to_csv("p.csv", index=False)
+    if name.endswith(".npz"):
+        np.savez(name, **indices)
+    else:
+        write(name, json.dumps(indices))
+    return TableFile("p.csv", "label", indices=name)
+
+
+@pytest.mark.parametrize("name", ["rows.json", "rows.npz"])
+def test_row_numbers_give_roles(name):
+    data = with_indices({"train": [0, 1, 4], "calibration": [3], "test": [5]}, name).load()
+    assert data.roles is not None and data.roles.tolist() == [TRAIN, TRAIN, UNUSED, CALIBRATION, TRAIN, TEST]
+
+
+@pytest.mark.parametrize(
+    ("indices", "problem"),
+    [
+        ({"train": [0, 1, 2], "test": [2, 3, 1]}, " has row 2 in train and in test (2 such rows); a row has one role"),
+        ({"train": [0, 6], "test": [1]}, ": train has row 6, but rows go from 0 to 5"),
+        ({"train": [0], "test": [-1]}, ": test has row -1, but rows go from 0 to 5"),
+        ({"train": [0, 0, 1], "test": [2]}, ": train has 1 row numbers more than once; each row counts once"),
+        ({"train": [0.5], "test": [2]}, ": train must be a list of row numbers, got float64 of shape (1,)"),
+        ({"train": 3, "test": [2]}, ": train must be a list of row numbers, got int64 of shape ()"),
+        ({"train": [[0], [1, 2]], "test": [2]}, ": train must be a list of row numbers, got lists of several lengths"),
+        ({"train": [0], "tset": [1]}, " has 'tset'; it may have train, calibration and test; did you mean 'test'?"),
+        ({"train": [0]}, " names no row for test; a split needs rows that train and rows that test"),
+        ({"train": [], "test": [0]}, " names no row for train; a split needs rows that train and rows that test"),
+    ],
+    ids=repr,
+)
+def test_row_numbers_that_are_wrong(indices, problem):
+    with pytest.raises(DataError, match=f"^{re.escape(f'p: dataset.indices{problem}')}$"):
+        with_indices(indices).load()
+
+
+def test_files_of_row_numbers_that_are_none(tmp_path):
+    people().to_csv("p.csv", index=False)
+    refused(f"dataset.indices=rows.json: no such file in {tmp_path}", "p.csv", "label", indices="rows.json")
+    write("rows.json", "[1]")
+    refused('dataset.indices=rows.json must be like {"train": [0, 1], "test": [2]}, got list', "p.csv", "label", indices="rows.json")
+    refused(
+        "dataset.indices=p.csv: the ending of a file says what it is, and must be one of .json, .npz", "p.csv", "label", indices="p.csv"
+    )
+    for name in ("rows.json", "rows.npz"):
+        write(name, "{")
+        with pytest.raises(DataError, match=rf"^dataset\.indices={name} is no {name[5:]} file with lists of row numbers: [^\n]+$"):
+            TableFile("p.csv", "label", indices=name).load()
+
+
+def test_two_ways_to_say_which_rows_test():
+    message = "^dataset.indices and dataset.split_column both say which rows test; give one of them$"
+    with pytest.raises(DataError, match=message):
+        TableFile("p.csv", "label", indices="i.json", split_column="part")
+
+
+# before a run starts
+
+
+def test_prefetch_finds_what_is_not_there(tmp_path):
+    with pytest.raises(DataError, match=r"^dataset\.path=p\.csv: no such file"):
+        TableFile("p.csv", "label").prefetch()
+    write("p.csv", "this is read later")
+    TableFile("p.csv", "label").prefetch()
+    with pytest.raises(DataError, match=r"^dataset\.indices=i\.json: no such file"):
+        TableFile("p.csv", "label", indices="i.json").prefetch()
+
+
+def test_prefetch_shuts_out_what_require_does_not_want():
+    people().to_csv("p.csv")
+    message = (
+        "p has 1 categorical column (town) and 2 missing cells, and dataset.require=numeric shuts it out; dataset.require=any lets it in"
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(NotAtHand, match=f"^{re.escape(message)}$"):
+            TableFile("p.csv", "label", require="numeric").prefetch()

@@ -1,0 +1,39 @@
+"""The runs of an experiment, and no others."""
+
+from __future__ import annotations
+
+import pytest
+
+from experiments.common.runs import expected, runs_of, swept_numbers
+from kdgraph.config import plan
+from tests.experiments.p1_runs import SIMULATIONS, write
+
+pytestmark = pytest.mark.slow
+
+
+def test_runs_of_an_experiment_are_those_that_it_sweeps(tmp_path, configs) -> None:
+    others = plan(["dataset=spiral", "method=kdf,kdn", "seed=0"], multirun=True).jobs
+    for config in [*configs, *(job.config for job in others)]:
+        write(tmp_path, config)
+    assert len(configs) == 16
+    found = runs_of(SIMULATIONS, tmp_path)
+    assert {(r["parent"], r["seed"], *map(r["config"]["calibrator"].get, ("variant", "distance"))) for r in found} == {
+        (parent, seed, variant, distance)
+        for parent in ("random_forest", "mlp")
+        for seed in (0, 1)
+        for variant in ("kdgraph", "figure1")
+        for distance in ("geodesic", "euclidean")
+    }
+    assert len(found) == 16
+    assert expected(SIMULATIONS) == 2400
+
+
+def test_a_key_that_is_free_may_differ(tmp_path) -> None:
+    small = plan([f"experiment={SIMULATIONS}", "dataset=spiral", "method=kdn", "parent.hidden=[9]", "seed=0", "dataset.n_train=50"]).jobs
+    write(tmp_path, small[0].config)
+    assert runs_of(SIMULATIONS, tmp_path) == []
+    assert len(runs_of(SIMULATIONS, tmp_path, free=["parent.hidden"])) == 1
+
+
+def test_what_is_swept_and_is_no_group() -> None:
+    assert set(swept_numbers(SIMULATIONS)) == {"seed", "dataset.n_train", "calibrator.variant", "calibrator.distance"}

@@ -1,0 +1,36 @@
+"""The study on tables of OpenML as a script: everything prints and draws."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from experiments.p1.cc18 import __main__ as cc18
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize(("sizes", "parents"), [((400,), ("random_forest",)), ((100, 400), ("random_forest", "mlp"))])
+def test_everything_prints_and_draws(tmp_path, monkeypatch, capsys, sizes, parents, study) -> None:
+    for i, one in enumerate(study(sizes, parents)):
+        run = tmp_path / "runs" / one["dataset"]["name"] / one["method"] / str(i)
+        run.mkdir(parents=True)
+        (run / "result.json").write_text(json.dumps(one))
+    monkeypatch.setattr("sys.argv", ["cc18", str(tmp_path / "runs"), "--every", "--to", str(tmp_path), "--only", *cc18.PARTS])
+    cc18.main()
+    out, err = capsys.readouterr()
+    assert out.count("5 tables, 2 seeds each, 400 to 400 rows that fit and calibrate.") == len(parents)
+    assert "nan" not in out
+    assert f"{len(sizes) * len(parents) * 30} runs" in err
+    assert {path.name for path in tmp_path.glob("*.png")} == {"every_kdgraph.png", "every_tables_1.png"}
+
+
+def test_two_settings_end_with_one_line(tmp_path, monkeypatch, record) -> None:
+    for i, one in enumerate([record(), record(k=3)]):
+        run = tmp_path / "a" / "kdf" / str(i)
+        run.mkdir(parents=True)
+        (run / "result.json").write_text(json.dumps(one))
+    monkeypatch.setattr("sys.argv", ["cc18", str(tmp_path), "--every"])
+    with pytest.raises(SystemExit, match=r"every run: two runs of KDF on .* which differ in calibrator\.k"):
+        cc18.main()

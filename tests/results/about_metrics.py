@@ -1,0 +1,13 @@
+"""What a record says of its metrics, for records that tests write by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from kdgraph.metrics import METRICS, about
+
+
+def about_metrics(names: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Of each, of one that kdgraph does not have too."""
+    return {name: about(name) if name in METRICS else {"label": name, "better": None} for name in names}

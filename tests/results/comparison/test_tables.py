@@ -1,0 +1,193 @@
+"""Tables with words around them on a terminal, in Markdown and in LaTeX; and the sections of a comparison."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kdgraph.results.comparison.compared import compared
+from kdgraph.results.comparison.rows import COLUMNS, rows
+from kdgraph.results.comparison.sections import Section, as_latex, as_markdown, as_text
+from kdgraph.results.comparison.study import study
+from kdgraph.results.comparison.tables import heading, means, of_dataset, over_datasets, remarks
+
+SECTIONS = [Section("a title", ["", "error", "p_1"], [["kdf", "0.1 ◂", "<0.001"], ["isotonic", "0.25", "–"]], ["◂: best", "more"])]
+
+
+def test_on_a_terminal_numbers_stand_below_each_other() -> None:
+    assert as_text([Section("first"), *SECTIONS]).splitlines() == [
+        "first",
+        "",
+        "a title",
+        "             error        p_1",
+        "  kdf          0.1 ◂   <0.001",
+        "  isotonic    0.25          –",
+        "  ◂: best",
+        "  more",
+    ]
+
+
+def test_a_table_that_is_too_wide_goes_on_below() -> None:
+    assert as_text(SECTIONS, width=22).splitlines() == [
+        "a title",
+        "             error",
+        "  kdf          0.1 ◂",
+        "  isotonic    0.25",
+        "",
+        "                p_1",
+        "  kdf        <0.001",
+        "  isotonic        –",
+        "  ◂: best",
+        "  more",
+    ]
+    assert as_text(SECTIONS, width=8).splitlines()[:8] == as_text(SECTIONS, width=22).splitlines()[:8]  # a column is never cut
+
+
+def test_words_are_wrapped() -> None:
+    text = as_text([Section("", notes=["word " * 40])], width=50)
+    assert len(text.splitlines()) > 3 and max(map(len, text.splitlines())) <= 50
+
+
+def test_markdown_has_the_best_bold() -> None:
+    table = ["|  | error | p\\_1 |".replace("\\", ""), "| --- | ---: | ---: |", "| kdf | **0.1** | &lt;0.001 |", "| isotonic | 0.25 | – |"]
+    assert as_markdown(SECTIONS, "12 runs") == "\n".join(["# 12 runs", "", "## a title", "", *table, "", "bold: best", "", "more", ""])
+
+
+def test_latex_has_title_and_notes_as_the_caption() -> None:
+    assert as_latex([*SECTIONS, Section("", notes=["Only words."])], "12 runs").splitlines() == [
+        "% 12 runs",
+        r"% needs \usepackage{booktabs}",
+        "",
+        r"\begin{table}",
+        r"\centering",
+        r"\caption{a title. bold: best. more.}",
+        r"\begin{tabular}{lrr}",
+        r"\toprule",
+        r" & error & p\_1 \\",
+        r"\midrule",
+        r"kdf & \textbf{0.1} & $<$0.001 \\",
+        r"isotonic & 0.25 & -- \\",
+        r"\bottomrule",
+        r"\end{tabular}",
+        r"\end{table}",
+        "",
+        "% Only words.",
+    ]
+
+
+def runs(record, n_datasets: int, n_seeds: int, shift: float = 0.1):
+    for d in range(n_datasets):
+        for s in range(n_seeds):
+            base = 0.5 + 0.02 * d + 0.002 * s
+            for method, change in (("kdf", -shift), ("isotonic", 0.0), ("sigmoid", shift)):
+                given = {"error": base + change, "mmc": 0.9}
+                yield record(f"d{d}", method, seed=s, values=given, of_parent={"error": base, "mmc": 0.8})
+
+
+def made(found, records):
+    one = study(found(list(records)))
+    return one, [compared(one, measure) for measure in one.measures]
+
+
+def test_one_data_set_over_its_seeds(record, found) -> None:
+    one, both = made(found, runs(record, 1, 8))
+    assert as_text([Section(heading(one)), *of_dataset(one, "d0", both, 3)]).splitlines() == [
+        "24 runs · 1 data set · 3 methods on 1 parent · 8 seeds (0–7)",
+        "",
+        "d0",
+        "                                   error     mean max confidence",
+        "  random_forest (parent)   0.507 ± 0.005           0.800 ± 0.000",
+        "  isotonic                 0.507 ± 0.005           0.900 ± 0.000",
+        "  kdf                      0.407 ± 0.005 ◂         0.900 ± 0.000",
+        "  sigmoid                  0.607 ± 0.005           0.900 ± 0.000",
+        "",
+        "d0, 8 seeds, against random_forest (parent): wins/ties/losses (p)",
+        "                     error",
+        "  isotonic   0/8/0 (1.000)",
+        "  kdf        8/0/0 (0.023)",
+        "  sigmoid    0/0/8 (0.023)",
+    ]
+    (*_, last) = as_text([remarks(one, both, 3, with_spread=True)]).splitlines()
+    assert last == "  Neither direction is better, so nothing is tested: mean max confidence."
+    assert over_datasets(both[0], 3) is None
+
+
+def test_too_few_seeds_have_no_p_and_no_mark(record, found) -> None:
+    one, both = made(found, runs(record, 1, 3))
+    first, second = of_dataset(one, "d0", both, 3)
+    assert second.title == "d0, 3 seeds, against random_forest (parent): wins/ties/losses" and second.rows[1] == ["kdf", "3/0/0"]
+    assert second.notes == ["With 3 seeds no paired test of 3 methods can be significant at 0.05: that takes 7."]
+    assert "◂" not in as_text([first])
+
+
+def test_one_seed_has_means_alone(record, found) -> None:
+    one, both = made(found, runs(record, 1, 1))
+    (only,) = of_dataset(one, "d0", both, 4)
+    assert only.rows[2] == ["kdf", "0.4000", "0.9000"]
+
+
+def test_missing_runs_are_dashes_and_fewer_seeds_are_said(record, found) -> None:
+    records = list(runs(record, 2, 3))
+    kept = [r for r in records if (r["method"], r["seed"], r["dataset"]["name"]) not in (("kdf", 2, "d0"), ("sigmoid", 0, "d1"))]
+    kept = [r for r in kept if not (r["method"] == "isotonic" and r["dataset"]["name"] == "d1")]
+    one, both = made(found, kept)
+    assert means(one, both[0], 3).rows == [
+        ["d0", "0.502 ± 0.002", "0.502 ± 0.002", "0.401 ± 0.001 (n=2)", "0.602 ± 0.002"],
+        ["d1", "0.522 ± 0.002", "–", "0.422 ± 0.002", "0.623 ± 0.001 (n=2)"],
+    ]
+    assert [row[0] for row in of_dataset(one, "d1", both, 3)[0].rows] == ["random_forest (parent)", "kdf", "sigmoid"]
+
+
+def test_all_data_sets_together(record, found) -> None:
+    _, (error, mmc) = made(found, runs(record, 12, 2))
+    assert as_text([over_datasets(error, 3)]).splitlines() == [
+        "error, lower is better, 12 data sets, against random_forest (parent)",
+        "                           mean rank     median   wins/ties/losses   median change       p",
+        "  kdf                           1.00 ◂    0.511             12/0/0          −0.100   0.001",
+        "  random_forest (parent)        2.50      0.611",
+        "  isotonic                      2.50      0.611             0/12/0           0.000   1.000",
+        "  sigmoid                       4.00      0.711             0/0/12          +0.100   0.001",
+        "  Friedman over 12 data sets (24 runs of each method): χ² = 36.0, F(3, 33) = inf, p < 0.001; ◂: mean rank less than 1.35",
+        "    from the best (Nemenyi, α = 0.05)",
+    ]
+    assert over_datasets(mmc, 3) is None
+
+
+def test_few_data_sets_have_no_p(record, found) -> None:
+    _, (error, _) = made(found, runs(record, 3, 1, shift=0.00001))
+    section = over_datasets(error, 3)
+    assert section.head == ["", "mean rank", "median", "wins/ties/losses", "median change"]
+    assert section.notes == [
+        "Friedman over 3 data sets (3 runs of each method): χ² = 0.0, F(3, 6) = 0.0, p = 1.000: nothing is told apart",
+        "With 3 data sets no paired test of 3 methods can be significant at 0.05: that takes 7.",
+    ]
+
+
+def test_a_method_that_is_not_ranked_is_listed_with_its_data_sets(record, found) -> None:
+    records = [r for r in runs(record, 8, 1) if r["method"] != "sigmoid" or r["dataset"]["name"] in ("d0", "d1")]
+    _, (error, _) = made(found, records)
+    section = over_datasets(error, 2)
+    assert section.head[:3] == ["", "mean rank", "data sets"]
+    assert section.rows[-1] == ["sigmoid", "–", "2", "0.61", "0/0/2", "+0.10", "1.000"]
+    assert "Not ranked, with fewer than half of the runs: sigmoid" in section.notes
+
+
+def test_two_methods_have_no_ranks(record, found) -> None:
+    _, (error, _) = made(found, (r for r in runs(record, 6, 1) if r["method"] == "kdf"))
+    section = over_datasets(error, 2)
+    assert section.head == ["", "median", "wins/ties/losses", "median change", "p"]
+    assert section.rows == [["kdf", "0.45 ◂", "6/0/0", "−0.10", "0.031"], ["random_forest (parent)", "0.55", "", "", ""]]
+
+
+def test_the_long_table_has_every_mean_and_test(record, found) -> None:
+    one, both = made(found, runs(record, 12, 2))
+    table = rows(one, both)
+    assert list(table) == list(COLUMNS) and {len(values) for values in table.values()} == {2 * 12 * 4 + 4}
+    at = table["over"].index("data sets") + 1  # kdf or another of the error
+    last = {name: values[at] for name, values in table.items()}
+    assert last["dataset"] is None and last["measure"] == "error" and last["n"] == 12 and last["baseline"] == "random_forest (parent)"
+    kdf = [i for i, name in enumerate(table["method"]) if name == "kdf" and table["over"][i] == "data sets"]
+    row = {name: values[kdf[0]] for name, values in table.items()}
+    assert (row["wins"], row["ties"], row["losses"], row["mean_rank"], row["best"]) == (12, 0, 0, 1.0, True)
+    assert np.isclose(row["median_change"], -0.1) and np.isclose(row["p"], 3 * 2 / 2**12)
+    first = {name: values[0] for name, values in table.items()}
+    assert first["over"] == "seeds" and first["dataset"] == "d0" and first["n"] == 2 and first["best"] is None and first["median"] is None

@@ -1,0 +1,81 @@
+"""The maintainers' comparison of conf/dataset/cc18 with the suite on openml.org; and the list that is shipped."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from kdgraph.config import conf_dir, plan
+from kdgraph.verbs.data import openml_ids
+from tests.data.openml.server import XML
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[2]
+OF_THE_PAPER = """6 11 12 14 16 18 22 28 32 37 44 54 182 300 458 554 1049 1050 1063 1067 1068 1462 1464 1468 1475 1478 1485 1487 1489
+1494 1497 1501 1510 4134 4538 40499 40923 40927 40979 40982 40983 40984 40994 40996 41027"""
+"""Of Dey et al.: the suite's numeric sets without missing values, but 23517."""
+
+
+@pytest.fixture
+def script() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("refresh_cc18", ROOT / "scripts" / "refresh_cc18.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def suite(openml_server):
+    """Serve a suite with these data sets."""
+
+    def serve(ids):
+        data = "".join(f"<oml:data_id>{id}</oml:data_id>" for id in ids)
+        tasks = "".join(f"<oml:task_id>{id}</oml:task_id>" for id in ids)
+        fields = {"id": 99, "main_entity_type": "task", "name": "x", "description": "x", "status": "active", "creation_date": "x"}
+        inner = "".join(f"<oml:{key}>{value}</oml:{key}>" for key, value in {**fields, "creator": 1}.items())
+        text = f"<oml:study {XML}>{inner}<oml:data>{data}</oml:data><oml:tasks>{tasks}</oml:tasks></oml:study>"
+        openml_server.files["/api/v1/xml/study/99"] = text.encode()
+
+    return serve
+
+
+def shipped() -> dict[str, int]:
+    return {name: id for name, id in openml_ids([conf_dir()]).items() if name.startswith("cc18/")}
+
+
+def test_the_suite_is_shipped_whole():
+    assert len(shipped()) == len(set(shipped().values())) == 72
+    assert set(map(int, OF_THE_PAPER.split())) < set(shipped().values())
+
+
+def test_the_papers_experiment_is_the_papers_45_sets():
+    """With one method and one size: a sweep is a product, so its sets are the same with all, which take a minute to compose."""
+    jobs = plan(["experiment=paper/p1/cc18", "seed=0", "method=kdf", "dataset.log_share=1"]).jobs
+    assert sorted(job.config.dataset["id"] for job in jobs) == sorted(map(int, OF_THE_PAPER.split()))
+
+
+def test_nothing_differs(script, suite, capsys):
+    suite(shipped().values())
+    assert script.main() == 0
+    assert capsys.readouterr().out == "72 data sets are shipped, 72 are in suite 99: the same ones\n"
+
+
+def test_what_differs_is_named(script, suite, capsys):
+    suite([*(set(shipped().values()) - {44}), 45000])
+    assert script.main() == 1
+    assert capsys.readouterr().out.splitlines() == [
+        "cc18/spambase (OpenML 44) is no longer in the suite",
+        "OpenML 45000 is in the suite and has no file in conf/dataset/cc18: openml.org/d/45000",
+        "72 data sets are shipped, 72 are in suite 99: they differ",
+    ]
+
+
+def test_without_an_answer_it_says_so(script, openml_server, capsys):
+    openml_server.fail("/api/v1/xml/study/99", 503, "down")
+    assert script.main() == 2
+    assert capsys.readouterr().err.startswith("127.0.0.1 did not answer for suite 99 (503); ")
