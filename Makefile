@@ -14,10 +14,10 @@ run: $(VENV)/.run  ## install, then run the kernel density forest on the spiral 
 	@$(BIN)/kdg run $(ARGS)
 
 test: lint  ## install with the dev extra, then check style, types and all tests but the slow ones
-	@$(BIN)/pytest -n 2 -m 'not slow'
+	@$(BIN)/pytest -n 2 --dist worksteal -m 'not slow'
 
 slow: $(VENV)/.dev  ## the slow tests, which .ci/run adds: processes that die, clusters, browsers, every component in a fresh process
-	@$(BIN)/pytest -n 2 -m slow tests
+	@$(BIN)/pytest -n 2 --dist worksteal -m slow tests
 
 bench: $(VENV)/.dev  ## time forest and network graphs against their parents, sweeps against bare loops, and what is waited for every day, the tests too (15 minutes)
 	@$(BIN)/python scripts/bench_kdf.py

@@ -42,7 +42,7 @@ def main() -> None:
         _report("one small run, new", run, _python(FOREST), "its imports")
         _report("the same, done before", _kdg("run", *TINY, f"out={Path(folder) / 'outputs'}"), _python("import hydra"), "import hydra")
     if "--suite" in sys.argv:
-        seconds = _seconds(lambda: subprocess.run([sys.executable, "-m", "pytest", "-q", "-n", "2", "-m", "not slow"], capture_output=True))
+        seconds = _seconds(lambda: subprocess.run([sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "worksteal", "-m", "not slow"], capture_output=True))
         print(f"{'the quick tests':28}{seconds:8.0f} s")
 
 

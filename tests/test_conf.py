@@ -25,6 +25,7 @@ NEEDS = {
     "method/linear": ["dataset=heteroscedastic"],
     "parent/linear": ["dataset=heteroscedastic"],
     "recalibrator/global_pit": ["dataset=heteroscedastic"],
+    "calibrator/kdn": ["parent=mlp"],
     "dataset/arrays": ["dataset.path=my.npz"],
     "dataset/openml": ["dataset.id=61"],
     "dataset/scores": ["dataset.path=softmax.npz"],
@@ -63,8 +64,9 @@ def test_one_that_is_to_come_says_so(name):
 
 
 _PUBLIC = [name for name in IDS if name.startswith(("dataset/cc18/", "dataset/openml/"))]
-_SLOW = {name for name in IDS if name.startswith("experiment/")} | set(_PUBLIC) - set(_PUBLIC[::10])
-"""Sweeps, and nine of ten public tables: their files differ in a name and a number."""
+_OF_PRESETS = ("calibrator/", "gate/", "network/", "parent/")
+_SLOW = {name for name in IDS if name.startswith(("experiment/", *_OF_PRESETS))} | set(_PUBLIC) - set(_PUBLIC[::10])
+"""Sweeps, parts that presets of methods choose too, and nine of ten public tables: their files differ in a name and a number."""
 
 
 def _marked(name: str, *values):

@@ -129,5 +129,5 @@ def test_what_cannot_be_composed(arguments, sentence):
 
 
 def test_images_for_a_forest_are_refused_with_both_ways_out(sets, tmp_path, capsys):
-    assert main(["run", *LITTLE, "parent=random_forest", f"out={tmp_path}"]) == 2
+    assert main(["run", *LITTLE, "method=kdf", f"out={tmp_path}"]) == 2
     assert capsys.readouterr().err.strip().endswith("choose a network: parent=cnn, or vectors of pixels: dataset.flat=true")
