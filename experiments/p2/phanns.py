@@ -1,0 +1,96 @@
+"""Scores of the PhANNs test set, row by row, from the table that its authors published: precision by class and threshold.
+
+Usage, in the root of the repository: ``python -m experiments.p2.phanns test_set_stats.csv phanns.parquet``. The table is in the repository
+of PhANNs (Cantu et al., 2020; MIT); the file that is written is for ``kdg run dataset=scores dataset.path=phanns.parquet``.
+
+Salamon et al. show these 46,801 proteins in Figures 1, 5 to 9, 13 to 15 and 17, and no protein's score was published. But a precision is a
+fraction TP/(TP + FP) of whole numbers, and TP and FP only fall as the threshold rises. In lowest terms, times the least multiple at which
+they do, the counts follow from the highest threshold down. The totals of the eleven classes then sum to 46,801.
+
+Where no false positive is left, a precision of 1 says nothing of how many are right (above 9.2 of 10 at the lowest, in four of the
+classes). There the recall at the threshold before the last, whose numerator is the count of the last, gives it up to a multiple.
+"""
+
+from __future__ import annotations
+
+import sys
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+
+LARGEST = 60_000
+"""No class of the test set has more rows; two fractions of such numbers differ by far more than a float is off."""
+
+
+def counts(precision: np.ndarray, last: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    """Int[t] and Int[t]: right and wrong rows of a class at or above each threshold, as few as can be.
+
+    Parameters
+    ----------
+    precision : Float[t] by rising threshold, not 0.
+    last : what the right rows at the last threshold are a multiple of.
+
+    Examples
+    --------
+    >>> counts(np.array([0.6, 0.75, 1.0]))
+    (array([3, 3, 1]), array([2, 1, 0]))
+    """
+    right, wrong = last, 0
+    found = []
+    for share in reversed(precision.tolist()):
+        fraction = Fraction(share).limit_denominator(LARGEST)
+        a, b = fraction.numerator, fraction.denominator - fraction.numerator
+        if b == 0 and wrong:
+            raise ValueError(f"a precision of 1 stands below one of {right}/{right + wrong}: this is no cumulative precision")
+        times = max(-(-right // a), -(-wrong // b) if b else 1)
+        right, wrong = times * a, times * b
+        found.append((right, wrong))
+    tp, fp = np.array(found[::-1]).T
+    return tp, fp
+
+
+def counted(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows of ``table`` (class, threshold, precision, recall) with the columns right and wrong, of rows at or above each threshold."""
+    parts = []
+    for _, of_class in table.sort_values("threshold", kind="stable").groupby("class", sort=False):
+        before_last = Fraction(float(of_class.recall.iloc[-2])).limit_denominator(LARGEST)
+        right, wrong = counts(of_class.precision.to_numpy(), before_last.numerator)
+        parts.append(of_class[["class", "threshold"]].assign(right=right, wrong=wrong))
+    return pd.concat(parts, ignore_index=True)
+
+
+def rows(found: pd.DataFrame) -> pd.DataFrame:
+    """A row for each protein: the scores of the classes, which sum to 1, and the label.
+
+    A score stands in the middle of its bin, as a share of the highest threshold; what it leaves is spread evenly over the other classes,
+    which nobody published, and so is the true class of a row that is wrong.
+    """
+    names = list(dict.fromkeys(found["class"]))
+    top, step = float(found.threshold.max()), float(np.diff(found.threshold.unique()).min())
+    parts = []
+    for k, name in enumerate(names):
+        of_class = found[found["class"] == name]
+        at = np.minimum(of_class.threshold + step / 2, top).to_numpy() / top
+        wrong_label = names[(k + 1) % len(names)]
+        for column, label in (("right", name), ("wrong", wrong_label)):
+            cumulative = of_class[column].to_numpy()
+            score = np.repeat(at, cumulative - np.append(cumulative[1:], 0))
+            others = np.repeat(((1 - score) / (len(names) - 1))[:, None], len(names), axis=1)
+            others[:, k] = score
+            parts.append(pd.DataFrame(others, columns=names).assign(label=label))
+    return pd.concat(parts, ignore_index=True)
+
+
+def main(source: str, target: str) -> None:
+    """Write the rows, and print how many of each class there are."""
+    found = counted(pd.read_csv(source))
+    rows(found).to_parquet(target, index=False)
+    totals = found.groupby("class", sort=False)[["right", "wrong"]].first()
+    for name, of_class in totals.iterrows():
+        print(f"{name:14}{of_class.right:8,} right{of_class.wrong:8,} wrong   {of_class.right / of_class.sum():.3f}")
+    print(f"{int(totals.to_numpy().sum()):,} rows → {target}")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
