@@ -42,7 +42,8 @@ def main() -> None:
         _report("one small run, new", run, _python(FOREST), "its imports")
         _report("the same, done before", _kdg("run", *TINY, f"out={Path(folder) / 'outputs'}"), _python("import hydra"), "import hydra")
     if "--suite" in sys.argv:
-        seconds = _seconds(lambda: subprocess.run([sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "worksteal", "-m", "not slow"], capture_output=True))
+        quick = [sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "worksteal", "-m", "not slow"]
+        seconds = _seconds(lambda: subprocess.run(quick, capture_output=True, check=True))
         print(f"{'the quick tests':28}{seconds:8.0f} s")
 
 

@@ -13,7 +13,16 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kdgraph import DensityGate, KernelDensityForest, KernelDensityNetwork
 from kdgraph.calibration import BestCalibrator, Refit, ScoreMap, Uncalibrated
-from kdgraph.calibration.top_label import HistogramBinning
+from kdgraph.calibration.top_label import (
+    BetaCalibration,
+    ClassPrecision,
+    CumulativeConfidence,
+    HistogramBinning,
+    IsotonicConfidence,
+    KernelDensityConfidence,
+    TemperatureScaling,
+    VennAbers,
+)
 from kdgraph.parents import GaussianLinear
 from kdgraph.parents.networks import MultilayerPerceptron
 from kdgraph.recalibration import GlobalPit
@@ -53,7 +62,17 @@ ESTIMATORS = [
     ScoreMap(forest(), method="temperature", random_state=0),
     ScoreMap(network(), method="temperature", random_state=0),
     BestCalibrator(forest(), random_state=0),
+    ClassPrecision(forest(), random_state=0),
     HistogramBinning(forest(), random_state=0),
+    CumulativeConfidence(forest(), theta="best", random_state=0),
+    KernelDensityConfidence(forest(), random_state=0),
+    KernelDensityConfidence(forest(), bandwidth="b_opt", condition="all", boundary="reflect", random_state=0),
+    TemperatureScaling(forest(), random_state=0),
+    TemperatureScaling(forest(), by_class=True, awards=True, fallback="shared", random_state=0),
+    TemperatureScaling(network(), awards=True, ridge=1.0, random_state=0),
+    BetaCalibration(forest(), random_state=0),
+    VennAbers(forest(), random_state=0),
+    IsotonicConfidence(forest(), random_state=0),
     GaussianLinear(),
     GlobalPit(GaussianLinear(), random_state=0),
 ]
@@ -61,6 +80,7 @@ ESTIMATORS = [
 
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=lambda e: EXPECTED_FAILURES)
 @pytest.mark.filterwarnings("ignore:a class has fewer than two calibration rows")  # in a check of very few rows
+@pytest.mark.filterwarnings("ignore:.*the (confidence|temperature) there is")  # likewise, and where blobs lie far apart
 @pytest.mark.filterwarnings("ignore:. of . calibration rows lie where the predicted distribution function")  # likewise
 def test_scikit_learns_checks(estimator, check):
     check(estimator)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -18,14 +19,18 @@ _COUNTS, _GAP, _KEY_LINE = 0.62, 0.1, 0.15
 _KEY_SIZE = 7.0  # points
 _NORMAL_95 = 1.959963984540054
 
+Interval = Literal["wilson", "clopper_pearson"]
 
-def reliability_diagram(bins: Mapping[str, ReliabilityBins], *, ece: Mapping[str, float]) -> Figure:
+
+def reliability_diagram(bins: Mapping[str, ReliabilityBins], *, ece: Mapping[str, float], interval: Interval = "wilson") -> Figure:
     """Accuracy against confidence by bin with 95 % intervals, above the number of rows in each bin.
 
     Parameters
     ----------
     bins : name → bins of top-label confidence; the first is the parent, the others are methods.
     ece : name → expected calibration error, shown beside the name.
+    interval : "wilson" (:func:`wilson_interval`), or "clopper_pearson" (:func:`clopper_pearson_interval`), which is wider and never covers
+        less than 95 %.
 
     Returns
     -------
@@ -34,7 +39,7 @@ def reliability_diagram(bins: Mapping[str, ReliabilityBins], *, ece: Mapping[str
 
     Notes
     -----
-    Points are at the mean confidence of their bin. Bars are Wilson intervals of the accuracy: the rows' sampling error, which
+    Points are at the mean confidence of their bin. Bars are binomial intervals of the accuracy: the rows' sampling error, which
     unlike ±√(a(1-a)/n) does not vanish where all of few rows were right.
     """
     if not bins or set(bins) != set(ece):
@@ -46,13 +51,13 @@ def reliability_diagram(bins: Mapping[str, ReliabilityBins], *, ece: Mapping[str
         above = add_axes(figure, _LEFT, _BOTTOM + _COUNTS + _GAP, _WIDTH, _HEIGHT, sharex=below)
         for name, role in roles(list(bins)).items():
             short = fitted(figure, name, _KEY_SIZE, _WIDTH - 1.2)
-            _curve(above, f"{short}   ECE {ece[name]:.3f}", bins[name], role)
+            _curve(above, f"{short}   ECE {ece[name]:.3f}", bins[name], role, interval)
             _counts(below, short, bins[name], role)
         above.plot([0, 1], [0, 1], color=GREY, linewidth=0.7, zorder=0.5, label="perfectly calibrated")
-        _dress(above, below, list(bins.values()))
+        _dress(above, below, list(bins.values()), interval)
         above.legend(loc="lower left", bbox_to_anchor=(0, 1.01), labelspacing=0.25, fontsize=_KEY_SIZE)
         note = {"ha": "right", "fontsize": _KEY_SIZE - 0.5, "color": GREY}
-        above.annotate("bars: 95 % intervals", (1, 1.01), (0, 5), xycoords="axes fraction", textcoords="offset points", **note)
+        above.annotate(_BARS[interval], (1, 1.01), (0, 5), xycoords="axes fraction", textcoords="offset points", **note)
     return figure
 
 
@@ -74,12 +79,36 @@ def wilson_interval(share: np.ndarray, count: np.ndarray) -> tuple[np.ndarray, n
     return centre - half, centre + half
 
 
-def _curve(axes: Axes, label: str, found: ReliabilityBins, role: Role) -> None:
+def clopper_pearson_interval(share: np.ndarray, count: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Lower and upper end of the 95 % interval of a binomial share that holds in the tails exactly: it covers 95 % or more.
+
+    Parameters
+    ----------
+    share : Float[b] in [0, 1].
+    count : Int[b], from 1.
+
+    References
+    ----------
+    Clopper and Pearson, "The use of confidence or fiducial limits illustrated in the case of the binomial", Biometrika 26, 1934.
+    """
+    from scipy.special import betaincinv
+
+    right = np.rint(share * count)
+    low = np.where(right > 0, betaincinv(np.maximum(right, 1), count - right + 1, 0.025), 0.0)
+    return low, np.where(right < count, betaincinv(right + 1, np.maximum(count - right, 1), 0.975), 1.0)
+
+
+_INTERVALS = {"wilson": wilson_interval, "clopper_pearson": clopper_pearson_interval}
+_BARS = {"wilson": "bars: 95 % intervals", "clopper_pearson": "bars: exact 95 % intervals"}
+
+
+def _curve(axes: Axes, label: str, found: ReliabilityBins, role: Role, interval: Interval) -> None:
     here = found.count > 0
     x, y = found.confidence[here], found.accuracy[here]
-    low, high = wilson_interval(y, found.count[here])
-    axes.vlines(x, low, high, color=role.color, linewidth=0.8, alpha=0.55, gid="intervals")
-    axes.plot(x, y, label=label, **role.line())
+    low, high = _INTERVALS[interval](y, found.count[here])
+    whole: dict[str, Any] = {"clip_on": False}  # a point at 0 lies on the frame
+    axes.vlines(x, low, high, color=role.color, linewidth=0.8, alpha=0.55, gid="intervals", **whole)
+    axes.plot(x, y, label=label, **role.line(), **whole)
 
 
 def _counts(axes: Axes, name: str, found: ReliabilityBins, role: Role) -> None:
@@ -89,10 +118,10 @@ def _counts(axes: Axes, name: str, found: ReliabilityBins, role: Role) -> None:
     axes.stairs(found.count, edges, color=role.color, linestyle=role.linestyle, linewidth=1.1, label=name)
 
 
-def _dress(above: Axes, below: Axes, found: Sequence[ReliabilityBins]) -> None:
+def _dress(above: Axes, below: Axes, found: Sequence[ReliabilityBins], interval: Interval) -> None:
     """Limits that leave out where nothing is: confidences from the lowest populated bin, accuracies from the lowest interval."""
     left = min(bins.lower[bins.count > 0].min() for bins in found)
-    bottom = min(wilson_interval(bins.accuracy[bins.count > 0], bins.count[bins.count > 0])[0].min() for bins in found)
+    bottom = min(_INTERVALS[interval](bins.accuracy[bins.count > 0], bins.count[bins.count > 0])[0].min() for bins in found)
     bottom = np.floor(10 * min(bottom, left)) / 10
     above.set(xlim=(left, 1 + 0.02 * (1 - left)), ylim=(bottom, 1 + 0.02 * (1 - bottom)), ylabel="accuracy")
     above.tick_params(labelbottom=False)

@@ -7,8 +7,11 @@ an option.
 
 from __future__ import annotations
 
-from kdgraph.metrics.accuracy import brier, error, nll
-from kdgraph.metrics.calibration import ReliabilityBins, ece, ece_by_edges, mce, reliability_bins
+from kdgraph.metrics.accuracy import brier, error, nll, nll_clipped
+from kdgraph.metrics.calibration import ReliabilityBins, reliability_bins
+from kdgraph.metrics.calibration.by_class import classwise_ece, top_label_ece, top_label_ece_if_calibrated
+from kdgraph.metrics.calibration.numbers import ece, ece_by_edges, ece_if_calibrated, mce
+from kdgraph.metrics.calibration.smooth import smooth_ece
 from kdgraph.metrics.confidence import mmc, mmc_wrong, oce, oce_of_mean
 from kdgraph.metrics.improvement import Improvement, absolute_improvement, relative_improvement
 from kdgraph.metrics.inputs import INPUTS
@@ -23,7 +26,7 @@ from kdgraph.metrics.regression import coverage, coverage_curve, crps, interval_
 from kdgraph.metrics.scoring import Score, about, asked, check_metric, needs, options_of, score, tabulate
 from kdgraph.metrics.shared import sharing
 from kdgraph.metrics.top_label import TopLabel
-from kdgraph.metrics.top_label_accuracy import brier_top, nll_top
+from kdgraph.metrics.top_label_accuracy import brier_top, nll_top, nll_top_clipped
 
 __all__ = [
     "INPUTS",
@@ -44,11 +47,13 @@ __all__ = [
     "brier",
     "brier_top",
     "check_metric",
+    "classwise_ece",
     "coverage",
     "coverage_curve",
     "crps",
     "ece",
     "ece_by_edges",
+    "ece_if_calibrated",
     "error",
     "fpr90",
     "fpr95",
@@ -69,7 +74,9 @@ __all__ = [
     "mse_mean",
     "needs",
     "nll",
+    "nll_clipped",
     "nll_top",
+    "nll_top_clipped",
     "oce",
     "oce_of_mean",
     "options_of",
@@ -81,6 +88,9 @@ __all__ = [
     "rmse",
     "score",
     "sharing",
+    "smooth_ece",
     "table",
     "tabulate",
+    "top_label_ece",
+    "top_label_ece_if_calibrated",
 ]

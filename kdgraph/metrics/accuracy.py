@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from kdgraph.errors import ParameterError
-from kdgraph.metrics.registry import mean_over_rows
+from kdgraph.metrics.registry import mean_over_rows, metric
 from kdgraph.metrics.top_label import Top
 
 
@@ -36,7 +36,7 @@ def nll(y: np.ndarray, proba: np.ndarray, *, clip: float = 1e-6) -> np.ndarray:
     proba : Float[n, K].
     clip : in (0, 1). The label's probability is raised to at least this and not renormalised; nothing is clipped from above.
         A single row that gives its label probability 0 costs -log clip (13.8 nats at 1e-6), so the number means nothing
-        without ``clip`` beside it.
+        without ``clip`` beside it; :func:`nll_clipped` counts such rows.
 
     Notes
     -----
@@ -47,9 +47,31 @@ def nll(y: np.ndarray, proba: np.ndarray, *, clip: float = 1e-6) -> np.ndarray:
     >>> round(nll([0, 1], [[0.5, 0.5], [1.0, 0.0]], clip=0.25), 4)  # (log 2 + log 4) / 2
     1.0397
     """
-    if not 0 < clip < 1:
-        raise ParameterError(f"clip must be in (0, 1), got {clip!r}")
-    return -np.log(np.clip(proba[np.arange(len(y)), y], clip, 1.0))
+    return -np.log(np.clip(_of_label(y, proba, clip), clip, 1.0))
+
+
+@metric("rows clipped in NLL", better="lower")
+def nll_clipped(y: np.ndarray, proba: np.ndarray, *, clip: float = 1e-6) -> float:
+    """Count the rows whose label has a probability below ``clip``: the rows of :func:`nll` that say ``clip`` and not what the model says.
+
+    Each adds -log clip to the sum there, so with a single one the mean is a choice of ``clip`` (an isotonic map gives many rows 0).
+
+    Parameters
+    ----------
+    y : Int[n], positions in the classes.
+    proba : Float[n, K].
+    clip : in (0, 1); that of the :func:`nll` that it stands beside.
+
+    References
+    ----------
+    Ours; Salamon et al., kernel-density estimates of top-label confidence, Eq. 14, leave open what a probability of 0 costs.
+
+    Examples
+    --------
+    >>> nll_clipped([0, 1], [[0.5, 0.5], [1.0, 0.0]])
+    1.0
+    """
+    return float((_of_label(y, proba, clip) < clip).sum())
 
 
 @mean_over_rows("Brier", better="lower")
@@ -75,3 +97,10 @@ def brier(y: np.ndarray, proba: np.ndarray) -> np.ndarray:
     residual = proba.copy()
     residual[np.arange(len(y)), y] -= 1
     return (residual**2).sum(axis=1)
+
+
+def _of_label(y: np.ndarray, proba: np.ndarray, clip: float) -> np.ndarray:
+    """Float[n]: the label's probability."""
+    if not 0 < clip < 1:
+        raise ParameterError(f"clip must be in (0, 1), got {clip!r}")
+    return proba[np.arange(len(y)), y]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from kdgraph.errors import ParameterError
-from kdgraph.metrics.registry import mean_over_rows
+from kdgraph.metrics.registry import mean_over_rows, metric
 from kdgraph.metrics.top_label import Top
 
 
@@ -18,7 +18,7 @@ def nll_top(y: np.ndarray, top: Top, *, clip: float = 1e-12) -> np.ndarray:
     y : Int[n], positions in the classes.
     top : Float[n, K], or a :class:`~kdgraph.metrics.TopLabel`; c is its confidence.
     clip : in (0, 0.5). c is kept this far from 0 and 1: a single wrong row at c = 1 costs -log clip (27.6 nats at 1e-12), so the number
-        means nothing without ``clip`` beside it.
+        means nothing without ``clip`` beside it; :func:`nll_top_clipped` counts such rows.
 
     References
     ----------
@@ -29,10 +29,34 @@ def nll_top(y: np.ndarray, top: Top, *, clip: float = 1e-12) -> np.ndarray:
     >>> round(nll_top([0, 1], [[0.5, 0.5], [0.5, 0.5]]), 4)
     0.6931
     """
-    if not 0 < clip < 0.5:
-        raise ParameterError(f"clip must be in (0, 0.5), got {clip!r}")
+    _check_clip(clip)
     c = np.clip(top.confidence, clip, 1 - clip)
     return -np.log(np.where(top.correct(y), c, 1 - c))
+
+
+@metric("rows clipped in top-label NLL", better="lower")
+def nll_top_clipped(y: np.ndarray, top: Top, *, clip: float = 1e-12) -> float:
+    """Count the rows where what happened has a probability below ``clip``: those whose part in :func:`nll_top` is a choice of ``clip``.
+
+    These are right rows with c < clip, and wrong rows with 1 - c < clip. A right row at c = 1 is clipped too, but that costs ``clip`` nats.
+
+    Parameters
+    ----------
+    y : Int[n], positions in the classes.
+    top : Float[n, K], or a :class:`~kdgraph.metrics.TopLabel`; c is its confidence.
+    clip : in (0, 0.5); that of the :func:`nll_top` that it stands beside.
+
+    References
+    ----------
+    Ours; Salamon et al., Eq. 14, leave open what a score of exactly 0 or 1 costs.
+
+    Examples
+    --------
+    >>> nll_top_clipped([0, 1, 0], [[1.0, 0.0], [1.0, 0.0], [0.5, 0.5]])  # the second is sure, and wrong
+    1.0
+    """
+    _check_clip(clip)
+    return float((np.where(top.correct(y), top.confidence, 1 - top.confidence) < clip).sum())
 
 
 @mean_over_rows("top-label Brier", better="lower")
@@ -54,3 +78,8 @@ def brier_top(y: np.ndarray, top: Top) -> np.ndarray:
     0.25
     """
     return (top.confidence - top.correct(y)) ** 2
+
+
+def _check_clip(clip: float) -> None:
+    if not 0 < clip < 0.5:
+        raise ParameterError(f"clip must be in (0, 0.5), got {clip!r}")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from kdgraph.report.metrics_text import Record, Values, by_measure, distance_from_ideal, number
 from kdgraph.results.complete import refuse_incomplete
-from kdgraph.results.measures import Measure
+from kdgraph.results.measures import Measure, tell_apart
 from kdgraph.results.parts import AS_IN_PAPER, after, chain, is_as_in_paper
 from kdgraph.results.usual import far
 from kdgraph.results.words import MARK, MISSING
@@ -66,13 +66,14 @@ def _metrics(record: Record) -> list[str]:
     found = by_measure(record)
     shown = [*(measure for measure in found if measure.on != "ood"), *far([*found], MOST_SETS, detects=record["detector"] != "none")]
     names = {"parent": str(record["parent"])} | ({"calibrated": " + ".join(after(record))} if after(record) else {})
-    first = max((len(measure.label) for measure in shown), default=0) + 2
+    labels = tell_apart(shown)
+    first = max(map(len, labels.values()), default=0) + 2
     numbers = {of: [number(found[measure][of]["value"]) for measure in shown if of in found[measure]] for of in names}
     widths = {of: max(map(len, [name, "0.000", *numbers[of]])) + (2 if of == "parent" else 3) for of, name in names.items()}
     lines = [f"{'':{first}}" + "".join(f"{name:>{widths[of]}}" for of, name in names.items())]
     for measure in shown:
         text = "".join(_cells(measure, found[measure], widths, record))
-        lines.append(f"  {measure.label:<{first - 2}}{text}{_note(measure, record)}".rstrip())
+        lines.append(f"  {labels[measure]:<{first - 2}}{text}{_note(measure, record)}".rstrip())
     return lines
 
 

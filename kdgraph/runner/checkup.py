@@ -18,6 +18,7 @@ from kdgraph.runner.store import FOLDER
 EXTRAS = {
     "cluster": ("hydra_plugins.hydra_submitit_launcher", "hydra/launcher=submitit_slurm"),
     "encoders": ("transformers", "image models of Hugging Face as encoders"),
+    "smooth": ("relplot", "the metric smooth_ece"),
 }
 """Extra → what it brings, and what that is for."""
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")

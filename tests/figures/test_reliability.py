@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import binomtest
 
 from kdgraph.figures import reliability_diagram
-from kdgraph.figures.reliability import wilson_interval
+from kdgraph.figures.reliability import clopper_pearson_interval, wilson_interval
 from kdgraph.figures.style import BLUE, GREY
 from kdgraph.metrics import reliability_bins
 
@@ -54,6 +54,36 @@ def test_wilson_interval_agrees_with_scipy(right: int, rows: int) -> None:
     assert (low[0], high[0]) == (pytest.approx(expected.low, abs=1e-12), pytest.approx(expected.high, abs=1e-12))
 
 
+@pytest.mark.parametrize(("right", "rows"), [(0, 1), (1, 1), (3, 10), (50, 50), (997, 1000)])
+def test_clopper_pearson_interval_agrees_with_scipy(right: int, rows: int) -> None:
+    low, high = clopper_pearson_interval(np.array([right / rows]), np.array([rows]))
+    expected = binomtest(right, rows).proportion_ci(method="exact")
+    assert (low[0], high[0]) == (pytest.approx(expected.low, abs=1e-12), pytest.approx(expected.high, abs=1e-12))
+
+
+def test_shares_that_rounding_moved_are_whole_counts() -> None:
+    rows = np.full(50, 49)
+    low, high = clopper_pearson_interval(np.arange(50) / 49, rows)  # 28 / 49 · 49 is a bit off 28
+    expected = [binomtest(k, 49).proportion_ci() for k in range(50)]
+    np.testing.assert_allclose(np.transpose([low, high]), [[ci.low, ci.high] for ci in expected], atol=1e-12)
+
+
+def test_bars_are_the_intervals_asked_for(bins, texts_of) -> None:
+    for interval, of, said in (
+        ("wilson", wilson_interval, "bars: 95 % intervals"),
+        ("clopper_pearson", clopper_pearson_interval, "bars: exact 95 % intervals"),
+    ):
+        figure = reliability_diagram(bins, ece=ECE, interval=interval)
+        assert said in texts_of(figure)
+        _, above = figure.axes
+        drawn = [c for c in above.collections if c.get_gid() == "intervals"]
+        for bars, found in zip(drawn, bins.values(), strict=True):
+            here = found.count > 0
+            ends = np.array([segment[:, 1] for segment in bars.get_segments()])
+            np.testing.assert_array_equal(ends, np.transpose(of(found.accuracy[here], found.count[here])))
+            assert above.get_ylim()[0] <= ends.min()
+
+
 def test_nothing_that_is_drawn_is_cut_off(bins) -> None:
     few = reliability_bins(np.array([0.31, 0.9, 0.95, 1.0]), np.array([False, True, True, True]))  # an interval down to 0
     _, above = reliability_diagram(bins | {"few": few}, ece=ECE | {"few": 0.1}).axes
@@ -73,9 +103,10 @@ def test_any_number_of_models_is_legible(bins, n: int, assert_legible) -> None:
 
 
 @pytest.mark.parametrize("strategy", ["uniform", "mass"])
-def test_one_row_one_bin(strategy, assert_legible) -> None:
+@pytest.mark.parametrize("interval", ["wilson", "clopper_pearson"])
+def test_one_row_one_bin(strategy, interval, assert_legible) -> None:
     found = reliability_bins(np.array([1.0]), np.array([True]), bins=1, strategy=strategy)
-    assert_legible(reliability_diagram({"forest": found}, ece={"forest": 0.0}))
+    assert_legible(reliability_diagram({"forest": found}, ece={"forest": 0.0}, interval=interval))
 
 
 def test_names_must_match(bins) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import brier_score_loss, log_loss, zero_one_loss
 
 from kdgraph.errors import ParameterError
-from kdgraph.metrics import brier, error, nll
+from kdgraph.metrics import brier, error, nll, nll_clipped
 
 ROUNDING = 1e-12  # sums of at most 10,000 terms of order 1 in float64, added in another order
 
@@ -59,9 +59,19 @@ def test_nll_is_never_negative_where_a_row_sums_to_a_bit_more_than_one() -> None
 
 
 @pytest.mark.parametrize("clip", [0, 1, -1e-6, float("nan")])
-def test_nll_refuses_a_clip_outside_its_range(clip: float) -> None:
+@pytest.mark.parametrize("metric", [nll, nll_clipped])
+def test_nll_refuses_a_clip_outside_its_range(metric, clip: float) -> None:
     with pytest.raises(ParameterError, match=r"clip must be in \(0, 1\), got"):
-        nll([0], [[1.0]], clip=clip)
+        metric([0], [[1.0]], clip=clip)
+
+
+@pytest.mark.parametrize("clip", [1e-6, 0.05])
+def test_clipped_rows_are_those_that_clip_decides(clip: float) -> None:
+    y, proba = sample(300, 4)
+    proba[:7] = np.eye(4)[(y[:7] + 1) % 4]  # sure and wrong
+    decided = nll.by_row(y, proba, clip=clip) != nll.by_row(y, proba, clip=clip / 1e6)
+    assert nll_clipped(y, proba, clip=clip) == decided.sum() >= 7
+    assert (nll_clipped(y, proba, clip=1e-300), nll_clipped([0], [[0.25, 0.75]], clip=0.25)) == (7, 0)  # at the clip nothing is clipped
 
 
 @given(st.integers(1, 40), st.integers(1, 6), st.integers(0, 10_000))

@@ -7,7 +7,7 @@ import pytest
 from sklearn.metrics import brier_score_loss, log_loss
 
 from kdgraph.errors import ParameterError
-from kdgraph.metrics import TopLabel, brier_top, mmc, nll, nll_top
+from kdgraph.metrics import TopLabel, brier_top, mmc, nll, nll_top, nll_top_clipped
 
 RNG = np.random.default_rng(0)
 PROBA, Y = RNG.dirichlet(np.ones(4), size=200), RNG.integers(4, size=200)
@@ -28,6 +28,22 @@ def test_a_certain_row_that_is_wrong_costs_the_clip():
     assert nll_top([1], [[1.0, 0.0]], clip=1e-3) == pytest.approx(-np.log(1e-3))
     with pytest.raises(ParameterError, match=r"^clip must be in \(0, 0.5\), got 0.5$"):
         nll_top([1], [[1.0, 0.0]], clip=0.5)
+
+
+@pytest.mark.parametrize(("clip", "rows"), [(1e-12, 4), (0.3, 24)])
+def test_clipped_rows_are_those_that_clip_decides(clip, rows):
+    confidence = PROBA.max(axis=1).copy()
+    confidence[:6] = [0, 0, 1, 1, 1, 0]
+    predicted = PROBA.argmax(axis=1)
+    predicted[:6] = (Y[:6] + np.array([0, 1, 0, 1, 1, 0])) % 4  # right at 0, wrong at 0, right at 1, wrong at 1 twice, right at 0
+    top = TopLabel(predicted, confidence, 4)
+    costs_most = np.isclose(nll_top.by_row(Y, top, clip=clip), -np.log(clip), rtol=1e-6)  # 1 - (1 - clip) is not clip
+    assert nll_top_clipped(Y, top, clip=clip) == costs_most.sum() == rows
+
+
+def test_clipped_rows_need_a_clip_that_nll_could_have():
+    with pytest.raises(ParameterError, match=r"^clip must be in \(0, 0.5\), got 0$"):
+        nll_top_clipped([1], [[1.0, 0.0]], clip=0)
 
 
 def test_a_confidence_of_its_own_need_not_be_a_probability_of_a_row():

@@ -18,7 +18,7 @@ from kdgraph.run_config import check
         (["+metrics.test.ece_10={metric: ecee}"],
          f"metrics.test: no metric named 'ecee'; did you mean 'ece'? (available: {', '.join(sorted(METRICS))})"),
         (["+metrics.test.ece_10={metric: ece, bin: 10}"],
-         "metrics.test: ece has no option 'bin'; did you mean 'bins'? (available: bins, norm, strategy)"),
+         "metrics.test: ece has no option 'bin'; did you mean 'bins'? (available: bins, debiased, edges, norm, strategy)"),
         (["+metrics.test.ece_10={metric: ece}", "+metrics.ood.ece_10={metric: oce}"],
          "metrics.ood.ece_10 is oce, and elsewhere ece; one of them needs another name"),
         (["metrics.test.ece.bins=0"], "metrics.test.ece.bins must be in [1, inf), got 0"),

@@ -20,6 +20,7 @@ def test_a_check_up_names_what_a_report_of_a_problem_needs(capsys, tmp_path, ope
         "libraries",
         "extra cluster",
         "extra encoders",
+        "extra smooth",
         "cores",
         "memory",
         "GPU",

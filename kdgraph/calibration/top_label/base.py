@@ -23,9 +23,10 @@ def _fills_rows(self: TopLabelCalibrator) -> bool:
 class TopLabelCalibrator(PostHocClassifier):
     """Confidence c(k, s) that class k is right where the parent predicts it with the score s (Salamon et al., Eq. 2).
 
-    A subclass implements ``_fit_confidence(top, correct, weight)`` and ``_confidence(top)``. The predicted class stays the parent's, also
-    where the confidence falls below 1/K. Under ``protocol=paper`` the calibration rows are the test rows, which is how Salamon et al. draw
-    their curves.
+    A subclass implements ``_fit_confidence(proba, top, correct, weight)`` and ``_confidence(proba, top)``: the parent's rows Float[n, K],
+    their :class:`TopLabel`, whether each prediction is right, Bool[n], and what the rows weigh, Float[n]. The predicted class stays the
+    parent's, also where the confidence falls below 1/K. Under ``protocol=paper`` the calibration rows are the test rows, which is how
+    Salamon et al. draw their curves.
 
     Parameters
     ----------
@@ -46,8 +47,9 @@ class TopLabelCalibrator(PostHocClassifier):
     paper_protocol: ClassVar = "in_sample"
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
-        top = TopLabel.of(self.estimator_.predict_proba(calibration.X))
-        self._fit_confidence(top, top.correct(calibration.y), calibration.weight)
+        proba = self.estimator_.predict_proba(calibration.X)
+        top = TopLabel.of(proba)
+        self._fit_confidence(proba, top, top.correct(calibration.y), calibration.weight)
 
     def predict(self, X) -> np.ndarray:
         """[n] labels: those of the parent's largest probabilities."""
@@ -56,7 +58,8 @@ class TopLabelCalibrator(PostHocClassifier):
 
     def predict_confidence(self, X) -> np.ndarray:
         """Float[n] in [0, 1]: the probability that :meth:`predict` is right."""
-        return self._confidence(TopLabel.of(self._scores(X)))
+        proba = self._scores(X)
+        return self._confidence(proba, TopLabel.of(proba))
 
     @available_if(_fills_rows)
     def predict_proba(self, X) -> np.ndarray:
@@ -64,7 +67,7 @@ class TopLabelCalibrator(PostHocClassifier):
         proba = self._scores(X)
         top = TopLabel.of(proba)
         rows = np.arange(len(proba))
-        confidence = self._confidence(top)
+        confidence = self._confidence(proba, top)
         others = proba.copy()
         others[rows, top.predicted] = 0
         rest = others.sum(axis=1, keepdims=True)
@@ -78,8 +81,8 @@ class TopLabelCalibrator(PostHocClassifier):
         check_is_fitted(self)
         return self.estimator_.predict_proba(self._checked(X))
 
-    def _fit_confidence(self, top: TopLabel, correct: np.ndarray, weight: np.ndarray) -> None:
+    def _fit_confidence(self, proba: np.ndarray, top: TopLabel, correct: np.ndarray, weight: np.ndarray) -> None:
         raise NotImplementedError
 
-    def _confidence(self, top: TopLabel) -> np.ndarray:
+    def _confidence(self, proba: np.ndarray, top: TopLabel) -> np.ndarray:
         raise NotImplementedError

@@ -59,9 +59,9 @@ def test_on_the_rows_that_it_was_fitted_on_its_ece_in_the_same_bins_is_0():
 def test_equal_shares_of_rows():
     X, y = drawn(600)
     model = fitted(X, y, strategy="mass", bins=4)
-    for k, edges in enumerate(model.edges_):
+    for k, curve in enumerate(model.curves_):
         scores = X.max(axis=1)[X.argmax(axis=1) == k]
-        assert np.ptp(np.histogram(scores, edges)[0]) <= 1
+        assert np.ptp(np.histogram(scores, curve["edges"])[0]) <= 1
 
 
 def test_predictions_stay_the_parents_also_below_one_in_k():
@@ -102,7 +102,7 @@ def test_a_row_of_weight_two_is_two_rows():
     weighted = HistogramBinning(PARENT)
     weighted.classes_ = np.arange(3)
     top = TopLabel.of(X)
-    weighted._fit_confidence(top, top.correct(y), weight.astype(float))
+    weighted._fit_confidence(X, top, top.correct(y), weight.astype(float))
     twice = fitted(np.repeat(X, weight, axis=0), np.repeat(y, weight))
-    for a, b in zip(weighted.accuracy_, twice.accuracy_, strict=True):
-        np.testing.assert_allclose(a, b, atol=1e-15)
+    for a, b in zip(weighted.curves_, twice.curves_, strict=True):
+        np.testing.assert_allclose(a["share"], b["share"], atol=1e-15)

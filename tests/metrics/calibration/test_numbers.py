@@ -1,18 +1,18 @@
-"""ECE, MCE and their bins against loops that follow the definition row by row."""
+"""ECE, MCE against loops that follow the definition row by row, against other libraries' values, and what sampling alone gives."""
 
 from __future__ import annotations
 
 from fractions import Fraction
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.calibration import calibration_curve
 
 from kdgraph.errors import ParameterError
-from kdgraph.metrics import ece, ece_by_edges, mce, reliability_bins
+from kdgraph.metrics import TopLabel, ece, ece_by_edges, ece_if_calibrated, mce, reliability_bins
+from tests.metrics.calibration.samples import four_classes
 
 ROUNDING = 1e-12  # sums of at most 1,000 terms of order 1 in float64, added in another order
 
@@ -48,15 +48,6 @@ def test_ece_and_mce_agree_with_a_loop(n_classes: int, bins: int) -> None:
     assert mce(y, proba, bins=bins) == pytest.approx(max(g for _, g in gaps), abs=ROUNDING)
 
 
-def test_bins_agree_with_scikit_learn_where_no_confidence_is_on_an_edge() -> None:
-    rng = np.random.default_rng(3)
-    confidence, correct = rng.random(500), rng.random(500) < 0.5
-    found = reliability_bins(confidence, correct, bins=10)
-    accuracy, mean = calibration_curve(correct, confidence, n_bins=10)
-    np.testing.assert_allclose(found.accuracy, accuracy, atol=ROUNDING)
-    np.testing.assert_allclose(found.confidence, mean, atol=ROUNDING)
-
-
 def test_perfectly_sure_and_right() -> None:
     y, proba = np.array([0, 1]), np.eye(2)
     assert (ece(y, proba), mce(y, proba)) == (0, 0)
@@ -76,61 +67,6 @@ def test_uniform_prediction_ties_go_to_the_first_class() -> None:
     for n_classes in (1, 2, 15, 100):  # 1/K on an edge, on 1.0, and within a bin
         y, proba = np.arange(n_classes), np.full((n_classes, n_classes), 1 / n_classes)
         assert ece(y, proba) == pytest.approx(0, abs=ROUNDING)
-
-
-def test_a_confidence_on_an_edge_belongs_to_the_bin_below() -> None:
-    confidence = np.arange(16) / 15
-    found = reliability_bins(confidence, np.ones(16))
-    assert found.count.tolist() == [2, *[1] * 14]  # 0 and 1/15 in the first, each other edge closes its bin
-    np.testing.assert_array_equal(found.confidence[1:], found.upper[1:])
-    found = reliability_bins(np.array([0.2, 0.4, 0.6, 0.8, 1.0]), np.ones(5), bins=5)  # decimals as a user types them
-    assert found.count.tolist() == [1, 1, 1, 1, 1]
-
-
-@pytest.mark.parametrize("bins", [6, 7, 9, 10, 15, 20, 49])
-def test_edges_are_the_fractions_themselves(bins: int) -> None:
-    votes = np.array([m / bins for m in range(1, bins + 1)])  # m votes of as many trees as there are bins
-    assert reliability_bins(votes, np.ones(bins), bins=bins).count.tolist() == [1] * bins
-
-
-def test_votes_of_a_forest_fall_on_the_edges_they_equal() -> None:
-    votes = np.arange(201) / 200
-    found = reliability_bins(votes, np.ones(201))
-    by_hand = [sum(1 for v in range(201) if m * 200 < v * 15 <= (m + 1) * 200) + (m == 0) for m in range(15)]
-    assert found.count.tolist() == by_hand
-
-
-def test_empty_bins_are_nan_and_count_nothing() -> None:
-    found = reliability_bins(np.array([0.95, 0.97, 0.05]), np.array([True, False, True]), bins=10)
-    assert found.count.tolist() == [1, *[0] * 8, 2]
-    assert np.isnan(found.accuracy[1:9]).all()
-    assert np.isnan(found.confidence[1:9]).all()
-    np.testing.assert_allclose(found.gap, [0.95, 0.46], atol=ROUNDING)
-    np.testing.assert_allclose(found.share, [1 / 3, 2 / 3], atol=ROUNDING)
-
-
-def test_a_confidence_that_rounding_put_above_one_is_in_the_last_bin() -> None:
-    assert reliability_bins(np.array([1 + 1e-15]), np.array([True])).count[-1] == 1
-
-
-def test_mass_bins_hold_equal_shares() -> None:
-    confidence = np.random.default_rng(0).permutation(np.linspace(0.5, 0.99, 100))
-    found = reliability_bins(confidence, np.ones(100), bins=10, strategy="mass")
-    assert found.count.tolist() == [10] * 10
-    assert (found.lower[0], found.upper[-1]) == (0, 1)
-    np.testing.assert_array_equal(found.lower[1:], found.upper[:-1])
-
-
-def test_mass_bins_keep_ties_together_and_may_be_fewer() -> None:
-    found = reliability_bins(np.array([0.6] * 8 + [0.9, 1.0]), np.ones(10), bins=5, strategy="mass")
-    assert found.count.tolist() == [8, 2]
-    assert reliability_bins(np.ones(7), np.ones(7), bins=5, strategy="mass").count.tolist() == [7]
-
-
-def test_more_mass_bins_than_rows() -> None:
-    found = reliability_bins(np.array([0.6, 0.7]), np.ones(2), bins=15, strategy="mass")
-    assert found.count.sum() == 2
-    assert (found.count > 0).sum() == 2
 
 
 @given(st.integers(1, 60), st.integers(1, 5), st.integers(1, 30), st.integers(0, 10_000), st.sampled_from(["uniform", "mass"]))
@@ -173,22 +109,6 @@ def test_options_out_of_range(options: dict, message: str) -> None:
     assert str(raised.value) == message
 
 
-@pytest.mark.parametrize(
-    ("confidence", "correct", "message"),
-    [
-        ([0.5, 1.2], [1, 1], "confidence must lie in [0, 1], got 1.2 in row 1 (1 such)"),
-        ([float("nan")], [1], "confidence must lie in [0, 1], got nan in row 0 (1 such)"),
-        ([0.5], [0.5], "correct must hold only true and false (or 1 and 0)"),
-        ([0.5], [1, 0], "confidence and correct must be one number a row, got shapes (1,) and (2,)"),
-        ([], [], "confidence and correct must be one number a row, got shapes (0,) and (0,)"),
-    ],
-)
-def test_bins_refuse_what_they_cannot_sort(confidence: list, correct: list, message: str) -> None:
-    with pytest.raises(ValueError) as raised:  # noqa: PT011  # the whole message is compared below
-        reliability_bins(np.array(confidence), np.array(correct))
-    assert str(raised.value) == message
-
-
 def ece_between_edges(y, proba, edges: int) -> float:
     """What the published implementation of Dey et al. is described to do: equally spaced edges, bins that hold their right edge."""
     edge = np.linspace(0, 1, edges)
@@ -217,3 +137,82 @@ def test_edges_are_not_bins() -> None:
 def test_one_edge_makes_no_bin() -> None:
     with pytest.raises(ParameterError, match="edges must be at least 2, got 1"):
         ece_by_edges([0], [[1.0, 0.0]], edges=1)
+
+
+def test_debiased_takes_the_variance_of_a_share_from_its_squared_gap() -> None:
+    y, proba = np.array([0, 0, 1, 1, 0]), binary([0.9, 0.9, 0.9, 0.9, 0.7])
+    # four rows say 0.9, half of them are right: 0.4² less 0.5 · 0.5 / 3; of the row alone nothing is known
+    assert ece(y, proba, norm="l2", debiased=True) == pytest.approx((0.8 * (0.16 - 0.25 / 3)) ** 0.5, abs=ROUNDING)
+    assert ece(y, proba, norm="l2") == pytest.approx((0.8 * 0.16 + 0.2 * 0.09) ** 0.5, abs=ROUNDING)
+    assert ece([0, 1], binary([0.5, 0.5]), norm="l2", debiased=True) == 0  # never the root of a negative number
+
+
+def test_debiased_square_is_right_on_average() -> None:
+    rng, c = np.random.default_rng(0), np.repeat([0.55, 0.75, 0.95], 20)
+    proba, right = binary(c.tolist()), np.repeat([0.65, 0.75, 0.85], 20)
+    plain, debiased = np.transpose(
+        [[ece((rng.random(60) >= right).astype(int), proba, norm="l2", debiased=d) ** 2 for d in (False, True)] for _ in range(400)]
+    )
+    truth = (0.1**2 + 0 + 0.1**2) / 3
+    assert plain.mean() > 2 * truth  # 60 rows: most of it is sampling
+    # cutting off at 0 leaves it a little above; the standard error of the mean is .0005
+    assert truth - 0.0015 < debiased.mean() < 1.4 * truth
+
+
+@pytest.mark.parametrize(
+    ("options", "value"),
+    [
+        ({}, 0.014178242573560384),  # get_ece(proba, y)
+        ({"strategy": "mass"}, 0.023187164389922393),  # get_ece_em(proba, y)
+        # lower_bound_scaling_ce(proba, y, p=2, debias=…, num_bins=15, binning_scheme=…, mode="top-label")
+        ({"norm": "l2"}, 0.01793096408199575),
+        ({"norm": "l2", "debiased": True}, 0.0),
+        ({"norm": "l2", "strategy": "mass", "debiased": True}, 0.020090093193355408),
+        ({"norm": "max"}, 0.04447514311307438),  # netcal 1.4.0: MCE(15).measure(proba, y)
+    ],
+)
+def test_as_uncertainty_calibration_0_1_4_has_it(options: dict, value: float) -> None:
+    y, proba = four_classes()
+    assert ece(y, proba, **options) == pytest.approx(value, abs=ROUNDING)
+
+
+def exact_if_calibrated(confidence: list[float], bins: int) -> float:
+    """The mean ECE over every way in which the rows could have been right, each with its probability."""
+    total = 0.0
+    for right in product([0, 1], repeat=len(confidence)):
+        found = reliability_bins(np.array(confidence), np.array(right), bins=bins)
+        total += np.prod([c if r else 1 - c for c, r in zip(confidence, right, strict=True)]) * float(found.share @ found.gap)
+    return total
+
+
+@pytest.mark.parametrize("bins", [1, 3, 15])
+def test_ece_if_calibrated_is_its_expectation(bins: int) -> None:
+    confidence = [0.5, 0.62, 0.7, 0.71, 0.9, 0.97, 1.0]
+    found = ece_if_calibrated(binary(confidence), bins=bins, draws=4000)
+    assert found == pytest.approx(exact_if_calibrated(confidence, bins), abs=0.006)  # four standard errors: one draw has a deviation of .09
+
+
+def test_ece_if_calibrated_is_what_calibrated_rows_have() -> None:
+    rng, n = np.random.default_rng(3), 2000
+    proba = binary(rng.uniform(0.5, 1, n).tolist())
+    for norm in ("l1", "l2", "max"):
+        real = [ece((rng.random(n) > proba[:, 0]).astype(int), proba, norm=norm) for _ in range(100)]
+        expected = ece_if_calibrated(proba, norm=norm)
+        assert abs(np.mean(real) - expected) < 4 * np.std(real) * (1 / 100 + 1 / 200) ** 0.5
+    debiased = ece_if_calibrated(proba, norm="l2", debiased=True)
+    assert 0 < debiased < ece_if_calibrated(proba, norm="l2") / 2  # what is cut off at 0 stays
+
+
+def test_ece_if_calibrated_is_a_function_of_the_predictions() -> None:
+    _, proba = four_classes()
+    assert ece_if_calibrated(proba) == ece_if_calibrated(TopLabel.of(proba), seed=0) != ece_if_calibrated(proba, seed=1)
+    assert ece_if_calibrated(np.eye(3)) == 0  # who is sure is right
+
+
+def test_debiased_is_of_the_squared_gap_alone() -> None:
+    for norm in ("l1", "max"):
+        with pytest.raises(ParameterError) as raised:
+            ece([0], [[1.0]], norm=norm, debiased=True)
+        assert str(raised.value) == (
+            f"norm must be l2 where debiased, got '{norm}'; ece_if_calibrated says how much of it sampling alone gives"
+        )

@@ -1,0 +1,36 @@
+"""The precision of each class against scikit-learn's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.frozen import FrozenEstimator
+from sklearn.metrics import precision_score
+
+from kdgraph.calibration.top_label import ClassPrecision
+from kdgraph.parents import GivenScores
+
+PARENT = FrozenEstimator(GivenScores().fit(np.empty((0, 3))))
+
+
+def drawn(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return rng.dirichlet(np.ones(3), size=n), rng.integers(3, size=n)
+
+
+def test_it_is_the_precision_whatever_the_score():
+    X, y = drawn(200)
+    model = ClassPrecision(PARENT).fit(X, y, X_calibration=X, y_calibration=y)
+    expected = precision_score(y, X.argmax(axis=1), average=None)
+    np.testing.assert_allclose(model.precision_, expected, atol=1e-15)
+    new, _ = drawn(50, seed=1)
+    np.testing.assert_array_equal(model.predict_confidence(new), model.precision_[new.argmax(axis=1)])
+
+
+def test_a_class_that_is_never_predicted_is_named():
+    X, y = drawn(60)
+    y = y[X.argmax(axis=1) != 1]
+    X = X[X.argmax(axis=1) != 1]
+    with pytest.warns(UserWarning, match=r"^no calibration row is predicted as 1: the confidence there is that of all rows$"):
+        model = ClassPrecision(PARENT).fit(X, y, X_calibration=X, y_calibration=y)
+    assert model.precision_[1] == pytest.approx((X.argmax(axis=1) == y).mean())
