@@ -264,7 +264,7 @@ def test_flags_may_stand_between_overrides(kdg):
     ("line", "choices"),
     [
         ("kdg dataset=spi", ["dataset=spiral"]),
-        ("kdg calibrator=k", ["calibrator=kdf", "calibrator=kdn"]),
+        ("kdg calibrator=k", ["calibrator=kde", "calibrator=kdf", "calibrator=kdn"]),
         ("kdg network=m", ["network=mlp"]),
     ],
 )
