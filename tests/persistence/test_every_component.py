@@ -15,7 +15,7 @@ from sklearn.base import clone
 
 from kdgraph.answers import Model
 from kdgraph.components import target_of
-from kdgraph.config import compose, conf_dir
+from kdgraph.config import compose, conf_dir, plan
 from kdgraph.data.dataset import Dataset, Splits
 from kdgraph.persistence import read, save, to_bytes
 from kdgraph.runner.stages import calibrate, fit
@@ -78,7 +78,7 @@ def parent(name: str) -> tuple[Any, Splits]:
 
 
 def node_of(group: str, name: str, *more: str) -> Any:
-    return getattr(compose([f"{group}={name}", *more]), group)
+    return getattr(plan([f"{group}={name}", *more]).jobs[0].config, group)  # not checked: the parent is another than the preset's
 
 
 def combined() -> list[tuple[str, str]]:
