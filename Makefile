@@ -22,6 +22,7 @@ slow: $(VENV)/.dev  ## the slow tests, which .ci/run adds: processes that die, c
 bench: $(VENV)/.dev  ## time forest and network graphs against their parents, sweeps against bare loops, and what is waited for every day, the tests too (15 minutes)
 	@$(BIN)/python scripts/bench_kdf.py
 	@$(BIN)/python scripts/bench_kdn.py
+	@$(BIN)/python scripts/bench_ensemble.py
 	@$(BIN)/python scripts/bench_top_label.py
 	@$(BIN)/python scripts/bench_metrics.py
 	@$(BIN)/python scripts/bench_sweep.py

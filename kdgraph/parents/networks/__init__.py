@@ -4,6 +4,7 @@ from kdgraph.parents.networks.classifier import NetworkClassifier
 from kdgraph.parents.networks.contrastive import SupervisedContrastiveLoss
 from kdgraph.parents.networks.convolutional import ConvolutionalNetwork
 from kdgraph.parents.networks.encoder import EncoderNetwork
+from kdgraph.parents.networks.ensemble import MultilayerPerceptronEnsemble
 from kdgraph.parents.networks.mlp import MultilayerPerceptron
 from kdgraph.parents.networks.module import ModuleClassifier
 from kdgraph.parents.networks.network import Network
@@ -15,6 +16,7 @@ __all__ = [
     "EncoderNetwork",
     "ModuleClassifier",
     "MultilayerPerceptron",
+    "MultilayerPerceptronEnsemble",
     "Network",
     "NetworkClassifier",
     "Progress",
