@@ -5,10 +5,12 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping
+from importlib.util import find_spec
 from typing import Any, Literal, ParamSpec, Protocol, cast
 
 import numpy as np
 
+from kdgraph.errors import ConfigError
 from kdgraph.metrics.inputs import checked
 
 P = ParamSpec("P")
@@ -26,6 +28,7 @@ class Metric(Protocol[P]):
     unit : what the number is in ("nats", "units of y"); None of a share, a probability, or anything else without one.
     by_row : the same arguments → Float[m], whose mean is the metric; None where the metric is not a mean over rows.
     is_table : whether it gives columns of equal lengths by name (a curve, a histogram, a map), and no number.
+    package : what it imports beside what kdgraph always has, and the extra of kdgraph that brings it ("relplot", "smooth"); or None.
     """
 
     __name__: str
@@ -34,6 +37,7 @@ class Metric(Protocol[P]):
     unit: str | None
     by_row: Callable[P, np.ndarray] | None
     is_table: bool
+    package: tuple[str, str] | None
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any:
         """Evaluate the metric."""
@@ -44,11 +48,13 @@ METRICS: dict[str, Metric[...]] = {}
 """Every metric by name: filled by the decorators below, so a new metric is one decorated function."""
 
 
-def metric(label: str, *, better: Better, unit: str | None = None) -> Callable[[Callable[P, float]], Metric[P]]:
+def metric(
+    label: str, *, better: Better, unit: str | None = None, package: tuple[str, str] | None = None
+) -> Callable[[Callable[P, float]], Metric[P]]:
     """Register a function that returns one number; its arrays are checked before it sees them."""
 
     def decorate(function: Callable[P, float]) -> Metric[P]:
-        return _register(_with_checked_inputs(function), label, better, unit)
+        return _register(_with_checked_inputs(function), label, better, unit, package=package)
 
     return decorate
 
@@ -83,6 +89,13 @@ def mean_over_rows(label: str, *, better: Better, unit: str | None = None) -> Ca
     return decorate
 
 
+def check_package(metric: Metric[...]) -> None:
+    """Raise :class:`ConfigError`, with what to install, unless the package that the metric needs is there."""
+    if metric.package and find_spec(metric.package[0]) is None:
+        package, extra = metric.package
+        raise ConfigError(f"{metric.__name__} needs {package}: pip install kdgraph[{extra}]")
+
+
 def _with_checked_inputs(function: Callable[P, Any]) -> Callable[P, Any]:
     signature = inspect.signature(function)
 
@@ -101,8 +114,10 @@ def _register(
     *,
     by_row: Callable[P, np.ndarray] | None = None,
     is_table: bool = False,
+    package: tuple[str, str] | None = None,
 ) -> Metric[P]:
     result = cast(Metric[P], function)
     result.label, result.better, result.unit, result.by_row, result.is_table = label, better, unit, by_row, is_table
+    result.package = package
     METRICS[result.__name__] = result
     return result

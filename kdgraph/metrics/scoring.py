@@ -13,7 +13,7 @@ import numpy as np
 
 from kdgraph.errors import ConfigError
 from kdgraph.metrics.inputs import INPUTS, SAID, n_rows
-from kdgraph.metrics.registry import METRICS
+from kdgraph.metrics.registry import METRICS, check_package
 
 
 @dataclass(frozen=True)
@@ -128,9 +128,10 @@ def options_of(name: str) -> dict[str, Any]:
 def check_metric(name: str, available: Iterable[str], options: Mapping[str, Any] | None = None, *, source: str = "this data set") -> None:
     """Raise :class:`ConfigError` unless the metric exists, has these options, and ``available`` holds every input it needs.
 
-    Looks at names only, so it can be asked before anything is computed.
+    Its package must be there, too. Looks at names only, so it can be asked before anything is computed.
     """
     known = options_of(name)
+    check_package(METRICS[name])
     for option in options or {}:
         if option not in known:
             raise ConfigError(f"{name} has no option {_unknown(option, known)}")

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from kdgraph.errors import UsageError
-from kdgraph.metrics.registry import metric
+from kdgraph.metrics.registry import METRICS, check_package, metric
 from kdgraph.metrics.top_label import Top
 
 
-@metric("smooth ECE", better="lower")
+@metric("smooth ECE", better="lower", package=("relplot", "smooth"))
 def smooth_ece(y: np.ndarray, top: Top) -> float:
     """Measure the smooth calibration error of top-label confidence, in [0, 1]: no bins, so no edges and nothing to choose.
 
@@ -23,16 +22,16 @@ def smooth_ece(y: np.ndarray, top: Top) -> float:
 
     Raises
     ------
-    UsageError
-        relplot is not installed. It draws too: its import brings seaborn and pyplot along, in half a second, and sets nothing.
+    ConfigError
+        relplot is not installed; a run is refused before it starts. It draws too: its import brings seaborn and pyplot along, in half a
+        second, and sets nothing.
 
     References
     ----------
     Błasiok, Nakkiran, "Smooth ECE: principled reliability diagrams via kernel smoothing", ICLR 2024, as ``relplot.smECE`` computes it.
     """
-    try:
-        from relplot.metrics import smECE  # pyright: ignore[reportMissingImports]
-    except ImportError as error:
-        raise UsageError("smooth_ece needs relplot: pip install kdgraph[smooth]") from error
+    check_package(METRICS["smooth_ece"])
+    from relplot.metrics import smECE  # pyright: ignore[reportMissingImports]
+
     confidence = np.clip(np.asarray(top.confidence, dtype=np.float64), 0, 1)  # it counts on a grid from 0 to 1
     return float(smECE(confidence, top.correct(y).astype(np.float64)))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 import types
+from importlib.machinery import ModuleSpec
 
 import numpy as np
 import pytest
 
-from kdgraph.errors import UsageError
-from kdgraph.metrics import TopLabel, smooth_ece
+from kdgraph.errors import ConfigError
+from kdgraph.metrics import TopLabel, check_metric, smooth_ece
 from tests.metrics.calibration.samples import four_classes
 
 
@@ -22,6 +23,7 @@ def test_it_is_that_of_relplot() -> None:
 def test_relplot_is_asked_for_confidence_and_right(monkeypatch) -> None:
     asked = []
     package, module = types.ModuleType("relplot"), types.ModuleType("relplot.metrics")
+    package.__spec__ = ModuleSpec("relplot", None)
     module.smECE = lambda f, y: asked.append((f, y)) or np.float32(0.25)  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "relplot", package)
     monkeypatch.setitem(sys.modules, "relplot.metrics", module)
@@ -32,9 +34,9 @@ def test_relplot_is_asked_for_confidence_and_right(monkeypatch) -> None:
     np.testing.assert_array_equal(right, [1.0, 1.0, 0.0])
 
 
-def test_without_relplot_it_says_how_to_get_it(monkeypatch) -> None:
-    monkeypatch.setitem(sys.modules, "relplot", None)
-    monkeypatch.setitem(sys.modules, "relplot.metrics", None)
-    with pytest.raises(UsageError) as raised:
-        smooth_ece([0], [[1.0]])
+@pytest.mark.parametrize("ask", [lambda: smooth_ece([0], [[1.0]]), lambda: check_metric("smooth_ece", ["y", "proba"])])
+def test_without_relplot_it_says_how_to_get_it_also_before_a_run(monkeypatch, ask) -> None:
+    monkeypatch.setattr("kdgraph.metrics.registry.find_spec", lambda name: None)
+    with pytest.raises(ConfigError) as raised:
+        ask()
     assert str(raised.value) == "smooth_ece needs relplot: pip install kdgraph[smooth]"
