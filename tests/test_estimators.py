@@ -14,6 +14,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from kdgraph import DensityGate, KernelDensityForest, KernelDensityNetwork
 from kdgraph.calibration import BestCalibrator, Refit, ScoreMap, Uncalibrated
 from kdgraph.calibration.top_label import (
+    BestConfidence,
     BetaCalibration,
     ClassPrecision,
     CumulativeConfidence,
@@ -73,6 +74,9 @@ ESTIMATORS = [
     BetaCalibration(forest(), random_state=0),
     VennAbers(forest(), random_state=0),
     IsotonicConfidence(forest(), random_state=0),
+    HistogramBinning(forest(), pool="cv", random_state=0),
+    TemperatureScaling(forest(), by_class=True, pool=10.0, random_state=0),
+    BestConfidence(forest(), random_state=0),
     GaussianLinear(),
     GlobalPit(GaussianLinear(), random_state=0),
 ]
@@ -80,6 +84,7 @@ ESTIMATORS = [
 
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=lambda e: EXPECTED_FAILURES)
 @pytest.mark.filterwarnings("ignore:a class has fewer than two calibration rows")  # in a check of very few rows
+@pytest.mark.filterwarnings("ignore:fewer than two calibration rows are right, or wrong")  # likewise
 @pytest.mark.filterwarnings("ignore:.*the (confidence|temperature) there is")  # likewise, and where blobs lie far apart
 @pytest.mark.filterwarnings("ignore:. of . calibration rows lie where the predicted distribution function")  # likewise
 def test_scikit_learns_checks(estimator, check):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, ClassVar, cast
 
 import numpy as np
 from sklearn.base import clone
@@ -26,41 +26,31 @@ NONE = "none"
 
 
 @dataclass(eq=False, repr=False)
-class BestCalibrator(Uncalibrated):
-    """Of several calibrators, and the parent as it is, the one with the least cross-validated NLL on the calibration rows. Ours.
+class Choice:
+    """Of several calibrators, and the parent as it is, the one with the least cross-validated loss on the calibration rows. Ours.
 
     Each candidate is fitted with all folds of the calibration rows but one and judged on that one; the best is fitted once more with all of
     them. One that bends to the rows it is fitted on, as isotonic regression does with few of them, is thus not judged on these.
 
     Such a choice is noisy where candidates are alike: the least of several noisy numbers is often not that of the best one. With a
-    ``default``, of which there is reason to expect most, another has to be clearly better: its NLL must be less by ``margin`` standard
+    ``default``, of which there is reason to expect most, another has to be clearly better: its loss must be less by ``margin`` standard
     errors of the difference, which is paired by row.
+
+    It stands before the calibrator that a subclass is, which implements ``_candidates()``, ``_fold_of(rows)``, ``_loss(...)`` and
+    ``_fitted(...)``, and says of ``rows`` what they are.
 
     Parameters
     ----------
-    estimator, calibration_size, random_state : as in :class:`~kdgraph.calibration.Uncalibrated`; ``random_state`` also draws the folds.
-    candidates : calibrators by name, whose own ``estimator`` is replaced by the fitted parent. None: temperature, sigmoid and isotonic.
+    candidates : calibrators by name, whose own ``estimator`` is replaced by the fitted parent; None: those of the subclass.
     default : name of the candidate that is used unless another is clearly better; None: the best one is, however close it is.
-    margin : standard errors of the difference in NLL that count as clear.
-    folds : of the cross-validation; fewer where a class has fewer calibration rows.
+    margin : standard errors of the difference that count as clear.
+    folds : of the cross-validation; fewer where there are too few rows of a kind.
 
     Attributes
     ----------
     chosen_ : name of the candidate, "none" for the parent as it is; of equally good ones the first, the parent before all others.
-    evidence_ : by how many standard errors the best one's NLL is below the default's; 0 if they are the same, None without a default.
-    nll_ : cross-validated NLL of each, in nats a row; the label's probability counts as at least 1e-6.
-
-    Notes
-    -----
-    Weights of held-out rows do not count.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import make_moons
-    >>> from sklearn.ensemble import RandomForestClassifier
-    >>> X, y = make_moons(600, noise=0.3, random_state=0)
-    >>> BestCalibrator(RandomForestClassifier(50, random_state=0), random_state=0).fit(X, y).chosen_
-    'sigmoid'
+    evidence_ : by how many standard errors the best one's loss is below the default's; 0 if they are the same, None without a default.
+    nll_ : cross-validated loss of each, a mean over rows.
     """
 
     _: KW_ONLY
@@ -69,18 +59,21 @@ class BestCalibrator(Uncalibrated):
     margin: NonNegative = 2.0
     folds: Annotated[int, Range(2)] = 5
 
+    _too_few: ClassVar[str]
+    """What is said of rows of which there are too few to judge anybody."""
+
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         names = (NONE, *self._candidates())
         if self.default is not None and self.default not in names:
             raise ParameterError(f"default must be one of the candidates ({', '.join(names)}), got {self.default!r}")
-        folds = min(self.folds, int(np.bincount(calibration.y, minlength=len(self.classes_)).min()))
-        if folds >= 2:
-            losses = self._cross_validated(train, calibration, folds)
+        fold = self._fold_of(calibration)
+        if fold is not None:
+            losses = self._cross_validated(train, calibration, fold)
             self.nll_ = {name: float(by_row.mean()) for name, by_row in losses.items()}
             self.chosen_, self.evidence_ = self._choice(losses)
         else:
             left = "the parent stays as it is" if self.default is None else f"{self.default} is used"
-            warnings.warn(f"a class has fewer than two calibration rows: nothing can be judged, {left}", stacklevel=4)
+            warnings.warn(f"{self._too_few}: nothing can be judged, {left}", stacklevel=4)
             self.chosen_, self.evidence_ = self.default or NONE, None
             self.nll_ = {self.chosen_: None}
         self.calibrated_ = self._fitted(self.chosen_, train, calibration)
@@ -100,22 +93,81 @@ class BestCalibrator(Uncalibrated):
         about = {} if self.default is None else {"default": self.default, "evidence": self.evidence_}
         return {"chosen": self.chosen_, "calibration_nll": self.nll_[self.chosen_], "nll": self.nll_, **about}
 
+    def _cross_validated(self, train: Rows, rows: Rows, fold: np.ndarray) -> dict[str, np.ndarray]:
+        """Loss of each candidate by row; ``fold`` is Int[n]."""
+        losses = {name: np.empty(len(rows)) for name in (NONE, *self._candidates())}
+        for judged in (fold == f for f in range(fold.max() + 1)):
+            for name, found in losses.items():
+                found[judged] = self._loss(self._fitted(name, train, rows[~judged]), rows[judged])
+        return losses
+
+    def _candidates(self) -> Mapping[str, Any]:
+        raise NotImplementedError
+
+    def _fold_of(self, rows: Rows) -> np.ndarray | None:
+        """Int[n]: the fold of each row; None where there are too few to judge anybody."""
+        raise NotImplementedError
+
+    def _fitted(self, name: str, train: Rows, rows: Rows) -> Any:
+        """The candidate behind the parent, fitted with the calibration ``rows``."""
+        raise NotImplementedError
+
+    def _loss(self, fitted: Any, rows: Rows) -> np.ndarray:
+        """Float[n]: of what it says of ``rows``."""
+        raise NotImplementedError
+
+
+@dataclass(eq=False, repr=False)
+class BestCalibrator(Choice, Uncalibrated):
+    """Of several calibrators, and the parent as it is, the one with the least cross-validated NLL on the calibration rows. Ours.
+
+    How it chooses is told by :class:`Choice`; :class:`~kdgraph.calibration.top_label.BestConfidence` does so among calibrators of
+    top-label confidence.
+
+    Parameters
+    ----------
+    estimator, calibration_size, random_state : as in :class:`~kdgraph.calibration.Uncalibrated`; ``random_state`` also draws the folds.
+    candidates, default, margin, folds : as in :class:`Choice`. None: temperature, sigmoid and isotonic; no more folds than the rarest
+        class has calibration rows.
+
+    Attributes
+    ----------
+    chosen_, evidence_, nll_ : as in :class:`Choice`; in nats a row, and the label's probability counts as at least 1e-6.
+
+    Notes
+    -----
+    Weights of held-out rows do not count.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> X, y = make_moons(600, noise=0.3, random_state=0)
+    >>> BestCalibrator(RandomForestClassifier(50, random_state=0), random_state=0).fit(X, y).chosen_
+    'sigmoid'
+    """
+
+    _too_few: ClassVar = "a class has fewer than two calibration rows"
+
     def _candidates(self) -> Mapping[str, Any]:
         if self.candidates is not None:
             return self.candidates
         return {method: ScoreMap(None, method=method) for method in ("temperature", "sigmoid", "isotonic")}
 
-    def _cross_validated(self, train: Rows, rows: Rows, folds: int) -> dict[str, np.ndarray]:
-        """NLL of each candidate by row."""
-        proba = {name: np.empty((len(rows), len(self.classes_))) for name in (NONE, *self._candidates())}
+    def _fold_of(self, rows: Rows) -> np.ndarray | None:
+        folds = min(self.folds, int(np.bincount(rows.y, minlength=len(self.classes_)).min()))
+        if folds < 2:
+            return None
+        found = np.empty(len(rows), dtype=np.intp)
         parts = StratifiedKFold(folds, shuffle=True, random_state=check_random_state(self.random_state)).split(rows.y, rows.y)
-        for learnt, judged in parts:
-            for name, found in proba.items():
-                found[judged] = self._fitted(name, train, rows[learnt]).predict_proba(rows[judged].X)
-        return {name: _nll_by_row(rows.y, found) for name, found in proba.items()}
+        for f, (_, judged) in enumerate(parts):
+            found[judged] = f
+        return found
+
+    def _loss(self, fitted: Any, rows: Rows) -> np.ndarray:
+        return _nll_by_row(rows.y, fitted.predict_proba(rows.X))
 
     def _fitted(self, name: str, train: Rows, rows: Rows) -> Any:
-        """The candidate behind the parent, fitted with the calibration ``rows``."""
         if name == NONE:
             return self.estimator_
         frozen = self.estimator_ if isinstance(self.estimator_, FrozenEstimator) else FrozenEstimator(self.estimator_)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -33,14 +33,17 @@ class PostHocClassifier(ClassifierMixin, PostHoc):
 
     parent_says: ClassVar = "predict_proba"
 
-    def fit(self, X, y, sample_weight=None, *, X_calibration=None, y_calibration=None):
+    def fit(self, X, y, sample_weight=None, *, X_calibration=None, y_calibration=None, sample_weight_calibration=None):
         """Fit the parent on X (Float[n, d], images Float[n, c, h, w] or a data frame) and y, and what comes after it on calibration rows.
+
+        ``sample_weight``, Float[n], goes with the rows of X, also with those that are held out of them; ``sample_weight_calibration``,
+        Float[m], with those of ``X_calibration``: by class, say, where other classes are met in use as often (label shift).
 
         Raises
         ------
         TypeError : for an estimator that predicts no probabilities.
         ValueError : for infinity; for NaN, unless the parent takes it, and imputes it where distances are measured; for one class only; for
-            calibration labels that are not among the training labels.
+            calibration labels that are not among the training labels; for weights without their rows, or below 0.
         """
         check_parameters(self)
         parent = self._parent()
@@ -50,6 +53,8 @@ class PostHocClassifier(ClassifierMixin, PostHoc):
         self.classes_ = self._classes_of(y, y[weight > 0])
         everything = Rows(X, np.searchsorted(self.classes_, y), weight)
         train, calibration = self._divided(everything, X_calibration, y_calibration, self.random_state)
+        if sample_weight_calibration is not None:
+            calibration = self._weighted(calibration, sample_weight_calibration, X_calibration is not None)
         self.prior_ = train.one_hot(len(self.classes_)).sum(0) / train.weight.sum()
         self.estimator_ = self._fitted_parent(parent, train, calibration, self.random_state)
         self._fit_after(train, calibration)
@@ -71,6 +76,12 @@ class PostHocClassifier(ClassifierMixin, PostHoc):
         if len(np.unique(weighted)) < 2:
             raise ValueError(f"{type(self).__name__} needs rows of at least two classes, got one class: {np.unique(weighted).tolist()}")
         return classes
+
+    def _weighted(self, calibration: Rows, weight: Any, is_given: bool) -> Rows:
+        """The calibration rows with these weights, Float[m], which only rows that were given can have."""
+        if not is_given:
+            raise ValueError("sample_weight_calibration needs X_calibration; rows that are held out keep their sample_weight")
+        return replace(calibration, weight=_check_sample_weight(weight, calibration.X, dtype=np.float64, ensure_non_negative=True))
 
     def _labels(self, rows: Rows) -> np.ndarray:
         return self.classes_[rows.y]

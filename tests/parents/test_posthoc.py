@@ -68,6 +68,14 @@ def test_given_calibration_rows_are_used_and_none_are_held_out():
     assert model.prior_.tolist() == [26 / 40, 14 / 40]
 
 
+def test_weights_of_given_calibration_rows_are_theirs_alone():
+    X, y = table()
+    model = recorder().fit(X[:40], y[:40], X_calibration=X[40:], y_calibration=y[40:], sample_weight_calibration=np.arange(20))
+    assert np.array_equal(model.calibration_.weight, np.arange(20.0))
+    assert np.array_equal(model.train_.weight, np.ones(40))
+    assert model.prior_.tolist() == [26 / 40, 14 / 40]
+
+
 def test_weights_follow_their_rows_into_prior_and_parent():
     X, y = table()
     weight = np.arange(60) + 1.0
@@ -239,6 +247,18 @@ FROZEN = FrozenEstimator(LogisticRegression().fit(X, Y))
         ),
         (recorder(), {"X_calibration": X[:2]}, ValueError, "X_calibration needs y_calibration"),
         (recorder(), {"y_calibration": Y[:2]}, ValueError, "y_calibration needs X_calibration"),
+        (
+            recorder(),
+            {"sample_weight_calibration": np.ones(60)},
+            ValueError,
+            "sample_weight_calibration needs X_calibration; rows that are held out keep their sample_weight",
+        ),
+        (
+            recorder(),
+            {"X_calibration": X[:2], "y_calibration": Y[:2], "sample_weight_calibration": [1.0]},
+            ValueError,
+            "sample_weight.shape == (1,), expected (2,)!",
+        ),
         (
             recorder(),
             {"X_calibration": X[:2, :1], "y_calibration": Y[:2]},

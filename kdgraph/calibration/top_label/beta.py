@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import expit
@@ -23,7 +23,7 @@ class BetaCalibration(CurveCalibrator):
 
     Parameters
     ----------
-    estimator, by_class, fill_proba, calibration_size, random_state : as in :class:`CurveCalibrator`.
+    estimator, by_class, pool, fill_proba, calibration_size, random_state : as in :class:`CurveCalibrator`.
 
     Attributes
     ----------
@@ -52,9 +52,9 @@ class BetaCalibration(CurveCalibrator):
 
     _needs_both: ClassVar = True
 
-    def describe(self) -> dict[str, int]:
+    def describe(self) -> dict[str, Any]:
         """What was learnt, for the record: how many rows were clipped."""
-        return {"n_clipped": sum(int(curve["n_clipped"]) for curve in self.curves_ if curve)}
+        return {"n_clipped": sum(int(curve["n_clipped"]) for curve in self.curves_ if curve), **super().describe()}
 
     def _learn(self, score: np.ndarray, correct: np.ndarray, weight: np.ndarray) -> Curve:
         terms, share = _terms(score), weight / weight.sum()

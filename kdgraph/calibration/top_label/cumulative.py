@@ -22,14 +22,14 @@ class CumulativeConfidence(CurveCalibrator):
 
     Parameters
     ----------
-    estimator, by_class, fill_proba, calibration_size, random_state : as in :class:`CurveCalibrator`.
+    estimator, by_class, pool, fill_proba, calibration_size, random_state : as in :class:`CurveCalibrator`.
     theta : "none": Cum, down to the lowest score. "median" of the class's scores: Cum+. "best": Cum*, the observed score with the least NLL
         of the class's calibration rows, the smallest of equals.
 
     Attributes
     ----------
     curves_ : of each class ``score``, Float[u], the different ones in rising order; ``share``, Float[u], that of right predictions from
-        each score up; ``theta``; and ``below``, the share below theta.
+        each score up; ``theta``; and ``below``, the share below theta. What the rows of these shares weigh: ``rows``, ``rows_below``.
     precision_ : Float[K]: the share of right predictions of each class. One that is never predicted has that of all rows, and a warning
         names it.
 
@@ -58,7 +58,7 @@ class CumulativeConfidence(CurveCalibrator):
     def describe(self) -> dict[str, Any]:
         """What was learnt, for the record: theta of each class, by its name; null where nothing is cut off."""
         cut = [float(curve["theta"]) if curve and np.isfinite(curve["theta"]) else None for curve in self.curves_]
-        return {"theta": dict(zip(map(str, self._curve_labels()), cut, strict=True))}
+        return {"theta": dict(zip(map(str, self._curve_labels()), cut, strict=True)), **super().describe()}
 
     def _learn(self, score: np.ndarray, correct: np.ndarray, weight: np.ndarray) -> Curve:
         score, place = np.unique(score, return_inverse=True)
@@ -68,11 +68,20 @@ class CumulativeConfidence(CurveCalibrator):
         theta = {"none": _none, "median": _median, "best": _best}[self.theta](score, rows, right, share)
         low = score < theta
         below = np.clip(right[low].sum() / rows[low].sum(), 0, 1) if low.any() else share[0]
-        return {"score": score, "share": share, "theta": np.array(theta), "below": np.array(below)}
+        rows_above, rows_below = np.cumsum(rows[::-1])[::-1], rows[low].sum() if low.any() else rows.sum()
+        cut = {"theta": np.array(theta), "below": np.array(below), "rows_below": np.array(rows_below)}
+        return {"score": score, "share": share, "rows": rows_above, **cut}
 
     def _at(self, curve: Curve, score: np.ndarray) -> np.ndarray:
-        at_least = np.searchsorted(curve["score"], score, side="left").clip(max=len(curve["score"]) - 1)
-        return np.where(score < curve["theta"], curve["below"], curve["share"][at_least])
+        return np.where(score < curve["theta"], curve["below"], curve["share"][_from(curve, score)])
+
+    def _rows_at(self, curve: Curve, score: np.ndarray) -> np.ndarray:
+        return np.where(score < curve["theta"], curve["rows_below"], curve["rows"][_from(curve, score)])
+
+
+def _from(curve: Curve, score: np.ndarray) -> np.ndarray:
+    """Int[n]: the place of the least score of the curve that is as high; of the highest above all."""
+    return np.searchsorted(curve["score"], score, side="left").clip(max=len(curve["score"]) - 1)
 
 
 def _none(score: np.ndarray, rows: np.ndarray, right: np.ndarray, share: np.ndarray) -> float:

@@ -17,14 +17,14 @@ class HistogramBinning(CurveCalibrator):
 
     Parameters
     ----------
-    estimator, by_class, fill_proba, calibration_size, random_state : as in :class:`CurveCalibrator`.
+    estimator, by_class, pool, fill_proba, calibration_size, random_state : as in :class:`CurveCalibrator`.
     bins : how many, from 1.
     strategy : "uniform": equal widths over [0, 1]. "mass": equal shares of the rows of a class, ties together.
 
     Attributes
     ----------
-    curves_ : of each class ``edges``, Float[b + 1] from 0 to 1, a bin holds ``lower < s <= upper``, the first one 0 too; and ``share``,
-        Float[b], that of right predictions in each bin.
+    curves_ : of each class ``edges``, Float[b + 1] from 0 to 1, a bin holds ``lower < s <= upper``, the first one 0 too; ``share``,
+        Float[b], that of right predictions in each bin; and ``rows``, Float[b], what those in each bin weigh.
     precision_ : Float[K]: the share of right predictions of each class (Conf1), which empty bins have.
 
     Notes
@@ -52,7 +52,10 @@ class HistogramBinning(CurveCalibrator):
         index = bin_of(score, edges)
         rows, right = (np.bincount(index, of, minlength=len(edges) - 1) for of in (weight, weight * correct))
         precision = right.sum() / rows.sum()
-        return {"edges": edges, "share": np.where(rows > 0, right / np.where(rows > 0, rows, 1), precision)}
+        return {"edges": edges, "rows": rows, "share": np.where(rows > 0, right / np.where(rows > 0, rows, 1), precision)}
 
     def _at(self, curve: Curve, score: np.ndarray) -> np.ndarray:
         return curve["share"][bin_of(score, curve["edges"])]
+
+    def _rows_at(self, curve: Curve, score: np.ndarray) -> np.ndarray:
+        return curve["rows"][bin_of(score, curve["edges"])]

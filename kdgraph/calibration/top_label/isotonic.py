@@ -16,7 +16,7 @@ class IsotonicConfidence(CurveCalibrator):
 
     Parameters
     ----------
-    estimator, by_class, fill_proba, calibration_size, random_state : as in :class:`CurveCalibrator`.
+    estimator, by_class, pool, fill_proba, calibration_size, random_state : as in :class:`CurveCalibrator`.
 
     Attributes
     ----------

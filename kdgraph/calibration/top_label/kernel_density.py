@@ -26,7 +26,7 @@ class KernelDensityConfidence(CurveCalibrator):
 
     Parameters
     ----------
-    estimator, by_class, fill_proba, calibration_size, random_state : as in :class:`CurveCalibrator`.
+    estimator, by_class, pool, fill_proba, calibration_size, random_state : as in :class:`CurveCalibrator`.
     bandwidth : of the kernels of right and wrong rows alike. "b_mon": the narrowest whose confidence is monotonic in the score; "b_mon2",
         "b_mon4": whose slope changes its sign at most twice, four times; "b_opt": with the least NLL of rows left out one by one; or a
         number, in units of the score.
@@ -39,7 +39,8 @@ class KernelDensityConfidence(CurveCalibrator):
 
     Attributes
     ----------
-    curves_ : of each class ``score`` and ``confidence``, Float[grid] each; its ``bandwidth`` and ``sign_changes``, of the slope.
+    curves_ : of each class ``score`` and ``confidence``, Float[grid] each; ``rows``, Float[grid], how many rows the kernels make up at each
+        score, where one with this very score is 1; its ``bandwidth`` and ``sign_changes``, of the slope.
     precision_ : Float[K]: the share of right predictions of each class (Conf1), which is the confidence where there is no curve: where a
         class is never predicted (that of all rows), always right or always wrong, or no bandwidth up to 1 is wide enough. A warning names
         the class.
@@ -81,7 +82,7 @@ class KernelDensityConfidence(CurveCalibrator):
             name: {label: round(curve[name].item(), 12) if curve else None for label, curve in zip(labels, self.curves_, strict=True)}
             for name in ("bandwidth", "sign_changes")
         }
-        return {**found, "first": self.first, "step": self.step, "grid": self.grid}
+        return {**found, "first": self.first, "step": self.step, "grid": self.grid, **super().describe()}
 
     def _learn_among(self, score: np.ndarray, mine: np.ndarray, correct: np.ndarray, weight: np.ndarray) -> Curve:
         right, wrong = mine & correct, np.flatnonzero(mine & ~correct)
@@ -93,9 +94,9 @@ class KernelDensityConfidence(CurveCalibrator):
             chosen = self._bandwidth(sums, grid, score[mine], correct[mine], weight[mine])
             if chosen is None:
                 return {}
-            confidence = LogOdds.of(sums, grid, chosen.bandwidth).confidence
+            found = LogOdds.of(sums, grid, chosen.bandwidth)
         learnt = {"bandwidth": np.array(chosen.bandwidth), "sign_changes": np.array(chosen.sign_changes)}
-        return {"score": grid, "confidence": confidence, **learnt}
+        return {"score": grid, "confidence": found.confidence, "rows": np.exp(found.log).sum(axis=0), **learnt}
 
     def _bandwidth(
         self, sums: tuple[KernelSum, KernelSum], grid: np.ndarray, score: np.ndarray, correct: np.ndarray, weight: np.ndarray
@@ -112,3 +113,6 @@ class KernelDensityConfidence(CurveCalibrator):
 
     def _at(self, curve: Curve, score: np.ndarray) -> np.ndarray:
         return np.interp(score, curve["score"], curve["confidence"])
+
+    def _rows_at(self, curve: Curve, score: np.ndarray) -> np.ndarray:
+        return np.interp(score, curve["score"], curve["rows"])

@@ -6,22 +6,25 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kdgraph.calibration.top_label.base import TopLabelCalibrator
-from kdgraph.calibration.top_label.class_shares import NEVER, ClassShares, warn_of
+from kdgraph.calibration.top_label.class_shares import NEVER, ClassShares
+from kdgraph.calibration.top_label.pooling import PooledCalibrator
 from kdgraph.metrics import TopLabel
+from kdgraph.parents import Rows
 
 
 @dataclass(eq=False, repr=False)
-class ClassPrecision(TopLabelCalibrator):
+class ClassPrecision(PooledCalibrator):
     """The share of right predictions among calibration rows of the same predicted class, whatever their scores.
 
     Parameters
     ----------
-    estimator, fill_proba, calibration_size, random_state : as in :class:`TopLabelCalibrator`.
+    estimator, pool, fill_proba, calibration_size, random_state : as in :class:`PooledCalibrator`; what is shared is the share of all rows.
 
     Attributes
     ----------
-    precision_ : Float[K]; where a class is never predicted that of all rows, with a warning that names the class.
+    precision_ : Float[K], before it is pooled; where a class is never predicted that of all rows, with a warning that names the class.
+    rows_ : Float[K], what the calibration rows of each class weigh.
+    shared_ : the share of all rows.
 
     Notes
     -----
@@ -38,10 +41,23 @@ class ClassPrecision(TopLabelCalibrator):
     array([0.5, 1. ])
     """
 
-    def _fit_confidence(self, proba: np.ndarray, top: TopLabel, correct: np.ndarray, weight: np.ndarray) -> None:
-        shares = ClassShares.of(top.predicted, correct, weight, len(self.classes_))
-        self.precision_ = shares.precision
-        warn_of(self.classes_[shares.empty], NEVER, stacklevel=4)
+    @property
+    def _pools(self) -> bool:
+        return True
 
-    def _confidence(self, proba: np.ndarray, top: TopLabel) -> np.ndarray:
+    def _learn_from(self, rows: Rows) -> None:
+        top = TopLabel.of(rows.X)
+        correct = top.correct(rows.y)
+        shares = ClassShares.of(top.predicted, correct, rows.weight, len(self.classes_))
+        self.precision_, self.rows_ = shares.precision, shares.rows
+        self.shared_ = float(np.average(correct, weights=rows.weight))
+        self._warn_unless_pooled(self.classes_[shares.empty], NEVER)
+
+    def _own(self, proba: np.ndarray, top: TopLabel) -> np.ndarray:
         return self.precision_[top.predicted]
+
+    def _near(self, proba: np.ndarray, top: TopLabel) -> np.ndarray:
+        return self.rows_[top.predicted]
+
+    def _shared(self, proba: np.ndarray, top: TopLabel) -> np.ndarray:
+        return np.full(len(top), self.shared_)

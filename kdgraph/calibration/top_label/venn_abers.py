@@ -20,7 +20,7 @@ class VennAbers(CurveCalibrator):
 
     Parameters
     ----------
-    estimator, by_class, fill_proba, calibration_size, random_state : as in :class:`CurveCalibrator`.
+    estimator, by_class, pool, fill_proba, calibration_size, random_state : as in :class:`CurveCalibrator`.
 
     Attributes
     ----------

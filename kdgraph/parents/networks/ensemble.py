@@ -81,7 +81,7 @@ class MultilayerPerceptronEnsemble(NetworkClassifier):
 
 
 class StackedPerceptrons(nn.Module):
-    """Members of equal shape, with their weights in one tensor a layer.
+    """Members of equal shape, with their weights in one tensor a layer. How they are stacked is ours; see the ensemble for what they are.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ class StackedPerceptrons(nn.Module):
         self.members, self.combine = members, combine
 
     def forward(self, rows: Tensor) -> Tensor:
-        """Float32[n, …] → Float32[n, K]."""
+        """Float32[n, …] → Float32[n, K]: logits of each member's own rows in training (ours), else of all together."""
         if not self.training:
             return self._combined(self.by_member(rows).log_softmax(dim=2))
         own = rows.flatten(1).unflatten(0, (self.members, -1)).transpose(0, 1)
@@ -111,7 +111,7 @@ class StackedPerceptrons(nn.Module):
         return logits
 
     def by_member(self, rows: Tensor) -> Tensor:
-        """Float32[n, …] → Float32[n, members, K]: the logits of every member."""
+        """Float32[n, …] → Float32[n, members, K]: the logits of every member (Salamon et al., Appendix: before the softmax layer)."""
         return self._through(rows.flatten(1)[:, None].expand(-1, self.members, -1))
 
     def _through(self, values: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ from sklearn.frozen import FrozenEstimator
 
 from kdgraph.calibration.top_label import CumulativeConfidence
 from kdgraph.metrics import TopLabel, nll_top
-from kdgraph.parents import GivenScores
+from kdgraph.parents import GivenScores, Rows
 
 PARENT = FrozenEstimator(GivenScores().fit(np.empty((0, 3))))
 
@@ -77,8 +77,7 @@ def test_a_row_of_weight_two_is_two_rows(theta):
     weight = np.random.default_rng(1).integers(1, 3, size=101)
     weighted = CumulativeConfidence(PARENT, theta=theta)
     weighted.classes_ = np.arange(3)
-    top = TopLabel.of(X)
-    weighted._fit_confidence(X, top, top.correct(y), weight.astype(float))
+    weighted._fit_scores(Rows(X, y, weight.astype(float)))
     twice = fitted(np.repeat(X, weight, axis=0), np.repeat(y, weight), theta=theta)
     new, _ = drawn(100, seed=2)
     np.testing.assert_allclose(weighted._confidence(new, TopLabel.of(new)), twice.predict_confidence(new), atol=1e-12)

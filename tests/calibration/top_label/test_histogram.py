@@ -10,7 +10,7 @@ from sklearn.frozen import FrozenEstimator
 
 from kdgraph.calibration.top_label import HistogramBinning
 from kdgraph.metrics import TopLabel, ece
-from kdgraph.parents import GivenScores
+from kdgraph.parents import GivenScores, Rows
 
 PARENT = FrozenEstimator(GivenScores().fit(np.empty((0, 3))))
 
@@ -101,8 +101,7 @@ def test_a_row_of_weight_two_is_two_rows():
     weight = np.random.default_rng(1).integers(1, 3, size=100)
     weighted = HistogramBinning(PARENT)
     weighted.classes_ = np.arange(3)
-    top = TopLabel.of(X)
-    weighted._fit_confidence(X, top, top.correct(y), weight.astype(float))
+    weighted._fit_scores(Rows(X, y, weight.astype(float)))
     twice = fitted(np.repeat(X, weight, axis=0), np.repeat(y, weight))
     for a, b in zip(weighted.curves_, twice.curves_, strict=True):
         np.testing.assert_allclose(a["share"], b["share"], atol=1e-15)

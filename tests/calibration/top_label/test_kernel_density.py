@@ -11,11 +11,11 @@ from sklearn.neighbors import KernelDensity
 
 from kdgraph.calibration.top_label import KernelDensityConfidence
 from kdgraph.errors import ParameterError
-from kdgraph.metrics import TopLabel
-from kdgraph.parents import GivenScores
+from kdgraph.parents import GivenScores, Rows
 
 PARENT = FrozenEstimator(GivenScores().fit(np.empty((0, 3))))
 ALONE = FrozenEstimator(GivenScores().fit(np.empty((0, 2))))
+pytestmark = pytest.mark.filterwarnings("ignore:the confidence of .* goes up and down")  # as narrow bandwidths on few rows should
 
 
 def drawn(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -78,11 +78,10 @@ def at_scores(right, wrong, **options) -> KernelDensityConfidence:
     """A model of class 0 from its scores, from 0.5."""
     s = np.concatenate([right, wrong])
     X = np.stack([s, 1 - s], axis=1)
-    top = TopLabel(np.zeros(len(s), dtype=int), s, 2)
     model = KernelDensityConfidence(ALONE, **options)
     model.classes_ = np.arange(2)
     with pytest.warns(UserWarning, match="^no calibration row is predicted as 1"):
-        model._fit_confidence(X, top, np.arange(len(s)) < len(right), np.ones(len(s)))
+        model._fit_scores(Rows.of(X, (np.arange(len(s)) >= len(right)).astype(int)))
     return model
 
 
@@ -160,8 +159,7 @@ def test_a_row_of_weight_two_is_two_rows():
     weight = np.random.default_rng(1).integers(1, 3, size=150)
     weighted = KernelDensityConfidence(PARENT)
     weighted.classes_ = np.arange(3)
-    top = TopLabel.of(X)
-    weighted._fit_confidence(X, top, top.correct(y), weight.astype(float))
+    weighted._fit_scores(Rows(X, y, weight.astype(float)))
     twice = fitted(np.repeat(X, weight, axis=0), np.repeat(y, weight))
     for a, b in zip(weighted.curves_, twice.curves_, strict=True):
         assert a["bandwidth"] == b["bandwidth"]

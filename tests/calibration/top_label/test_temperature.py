@@ -201,7 +201,7 @@ def said(X, y, **options) -> tuple[TemperatureScaling, list[str]]:
 @pytest.mark.parametrize("kind", ["csts", "tswa", "cstswa"])
 def test_a_class_whose_rows_say_nothing_has_its_precision_and_is_named(kind):
     X, y = uneven()
-    model, warned = said(X, y, **KINDS[kind])
+    model, warned = said(X, y, fallback="precision", **KINDS[kind])
     expected = [
         f"{NEVER}: the confidence there is that of all rows",
         f"{ONE_SIDED}: the confidence there is their share of right ones",
@@ -219,7 +219,7 @@ def test_a_class_whose_rows_say_nothing_has_its_precision_and_is_named(kind):
 @pytest.mark.parametrize("kind", ["csts", "tswa", "cstswa"])
 def test_or_the_temperature_that_all_rows_share(kind):
     X, y = uneven()
-    model, warned = said(X, y, fallback="shared", **KINDS[kind])
+    model, warned = said(X, y, **KINDS[kind])
     so = ": the temperature there is that of all rows, without an award"
     assert warned == [NEVER + so, ONE_SIDED + so, BOUNDED + so][: 3 if kind == "cstswa" else 2]
     shared = fitted(X, y)
@@ -264,7 +264,7 @@ def test_a_hopeless_class_gets_its_precision():
     X = np.stack([s, 1 - s], axis=1)
     X[200:] = X[200:, ::-1]
     y = np.where(rng.random(400) < np.repeat([0.2, 0.8], 200), X.argmax(axis=1), 1 - X.argmax(axis=1))
-    model, warned = said(X, y, by_class=True)
+    model, warned = said(X, y, by_class=True, fallback="precision")
     assert warned == ["the fit of 0 runs to a bound: the confidence there is the share of right calibration rows"]
     np.testing.assert_allclose(model.predict_confidence(X)[:200], (y[:200] == 0).mean())
 
