@@ -5,12 +5,14 @@ from __future__ import annotations
 from kdgraph.figures.by_set import confidence_by_set
 from kdgraph.figures.colormap import posterior_colormap
 from kdgraph.figures.confidence import confidence_against_radius
-from kdgraph.figures.confidence_by_class import OfClass, confidence_by_class
+from kdgraph.figures.confidence_curves import ClassPanel, confidence_curves
 from kdgraph.figures.critical_difference import Ranked, critical_difference_diagram
 from kdgraph.figures.images import image_row
 from kdgraph.figures.improvement import improvement_summary
+from kdgraph.figures.joint_distribution import joint_distribution
 from kdgraph.figures.local import lce_landscape
 from kdgraph.figures.local_by_bandwidth import lce_against_bandwidth
+from kdgraph.figures.method_bars import method_bars
 from kdgraph.figures.ood_scores import ood_scores
 from kdgraph.figures.pages import dataset_pages
 from kdgraph.figures.panels import Repeated
@@ -18,26 +20,29 @@ from kdgraph.figures.pit import CoverageCurve, coverage_against_level, pit_histo
 from kdgraph.figures.posterior import posterior_maps
 from kdgraph.figures.posterior_grid import posterior_grid
 from kdgraph.figures.reliability import reliability_diagram
+from kdgraph.figures.score_densities import score_densities
 from kdgraph.figures.shift import confidence_against_shift
 from kdgraph.figures.style import save, styled
 from kdgraph.figures.summary import simulation_summary
 
 __all__ = [
+    "ClassPanel",
     "CoverageCurve",
-    "OfClass",
     "Ranked",
     "Repeated",
     "confidence_against_radius",
     "confidence_against_shift",
-    "confidence_by_class",
     "confidence_by_set",
+    "confidence_curves",
     "coverage_against_level",
     "critical_difference_diagram",
     "dataset_pages",
     "image_row",
     "improvement_summary",
+    "joint_distribution",
     "lce_against_bandwidth",
     "lce_landscape",
+    "method_bars",
     "ood_scores",
     "pit_histogram",
     "posterior_colormap",
@@ -45,6 +50,7 @@ __all__ = [
     "posterior_maps",
     "reliability_diagram",
     "save",
+    "score_densities",
     "simulation_summary",
     "styled",
 ]

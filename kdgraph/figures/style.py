@@ -22,7 +22,7 @@ FULL_WIDTH = 7.0
 """Inches: both columns."""
 
 BLACK, GREY = "#000000", "#6e6e6e"
-BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"
+BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, YELLOW = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442"
 """Okabe and Ito's colours, distinct with any colour vision (https://jfly.uni-koeln.de/color/)."""
 ID_SHADE = "#ececec"
 """Fill of the region where the training data are."""

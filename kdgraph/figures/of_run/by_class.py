@@ -1,41 +1,93 @@
-"""Confidence class by class."""
+"""Confidence and predictions class by class."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from kdgraph.answers import Predictions
 from kdgraph.figures.of_run.drawing import Drawing
 from kdgraph.figures.of_run.registry import figure
-from kdgraph.metrics import reliability_bins
+from kdgraph.metrics import ReliabilityBins, TopLabel, reliability_bins
 from kdgraph.metrics.calibration import Strategy
-from kdgraph.parameters import Count
+from kdgraph.parameters import Count, Fraction
+
+Curve = tuple[np.ndarray, np.ndarray]
+_POINTS = 501
 
 
 @figure
-def confidence_by_class(run: Drawing, *, bins: Count = 10, strategy: Strategy = "uniform", at_most: Count = 10) -> Any:
-    """Confidence against the parent's score on test rows, a panel for each of the classes that are predicted most often.
+def confidence_by_class(
+    run: Drawing, *, bins: Count = 10, strategy: Strategy = "uniform", at_most: Count = 10, low: Fraction | None = None
+) -> Any:
+    """Confidence against the parent's score, a panel for each of the classes that are predicted most often, over shares of right rows.
+
+    Where the method's confidence is a curve over the score its line runs over the scores of all rows; of other methods, each test row has
+    a dot. Steps are shares of right rows among calibration rows and among test rows.
 
     Parameters
     ----------
     bins, strategy : of the shares of right predictions, as of :func:`kdgraph.metrics.reliability_bins`.
     at_most : panels.
+    low : the least score that is drawn (default: that of any row).
     """
-    from kdgraph.figures import OfClass
-    from kdgraph.figures import confidence_by_class as draw
+    from kdgraph.figures import ClassPanel, confidence_curves
 
     tops = run.top(run.test)
     if tops is None or len(run.splits.train.classes) < 2:
         return None
-    parent, method = (tops[name] for name in run.names)
-    y, labels = np.asarray(run.test.y), run.splits.train.classes.tolist()
-    often = np.bincount(parent.predicted, minlength=len(labels))
-    found = {}
-    for k in sorted(np.argsort(-often, kind="stable")[:at_most].tolist()):
-        mine = parent.predicted == k
-        if mine.any():
-            score = parent.confidence[mine]
-            right = reliability_bins(score, (y == k)[mine], bins=bins, strategy=strategy)
-            found[f"{labels[k]}: {mine.sum():,} rows"] = OfClass(score, {run.names[1]: method.confidence[mine]}, right)
-    return draw(found, run.names[0])
+    sets = {"test rows": run.test} if run.calibration is None else {"calibration rows": run.calibration, "test rows": run.test}
+    parents = {name: _parent(run, found) for name, found in sets.items()}
+    often = np.bincount(tops[run.names[0]].predicted, minlength=len(run.splits.train.classes))
+    shown = sorted(np.argsort(-often, kind="stable")[:at_most].tolist())
+    panels = {}
+    for k in (k for k in shown if often[k]):
+        curve = _curve(run, k, parents) or _cloud(k, tops[run.names[0]], tops[run.names[1]])
+        histograms = {name: _shares(k, top, np.asarray(sets[name].y), bins, strategy) for name, top in parents.items()}
+        histograms = {name: found for name, found in histograms.items() if found is not None}
+        panels[f"{run.splits.train.classes[k]}: {often[k]:,} test rows"] = ClassPanel({run.names[1]: curve}, histograms)
+    n_classes = len(run.splits.train.classes)
+    left_out = f"the {len(panels)} of {n_classes} classes that are predicted most often" if len(panels) < n_classes else None
+    return confidence_curves(panels, identity=f"{run.names[0]} (the score)", low=low, note=left_out)
+
+
+@figure
+def joint_distribution(run: Drawing) -> Any:
+    """True against predicted class on test rows: how many rows, and the shares of each true and of each predicted class."""
+    from kdgraph.figures import joint_distribution as draw
+
+    tops = run.top(run.test)
+    if tops is None:
+        return None
+    n = len(run.splits.train.classes)
+    cell = np.asarray(run.test.y) * n + tops[run.names[1]].predicted
+    return draw(np.bincount(cell, minlength=n * n).reshape(n, n), [str(label) for label in run.splits.train.classes])
+
+
+def _parent(run: Drawing, found: Predictions) -> TopLabel:
+    tops = run.top(found)
+    assert tops is not None  # as of the test rows
+    return tops[run.names[0]]
+
+
+def _curve(run: Drawing, k: int, parents: Mapping[str, TopLabel]) -> Curve | None:
+    """The method's own curve over the scores of all rows that are predicted as the class, if it has one and nothing stands after it."""
+    after = list(run.models[1].after.values())
+    if len(after) != 1 or not hasattr(after[0], "confidence_at"):
+        return None
+    scores = np.concatenate([top.confidence[top.predicted == k] for top in parents.values()])
+    grid = np.linspace(scores.min(), scores.max(), _POINTS)
+    return grid, after[0].confidence_at(k, grid)
+
+
+def _cloud(k: int, parent: TopLabel, method: TopLabel) -> Curve:
+    mine = parent.predicted == k
+    return parent.confidence[mine], method.confidence[mine]
+
+
+def _shares(k: int, top: TopLabel, y: np.ndarray, bins: int, strategy: Strategy) -> ReliabilityBins | None:
+    """Shares of right rows among those that are predicted as the class; None where there are none."""
+    mine = top.predicted == k
+    return reliability_bins(top.confidence[mine], (y == k)[mine], bins=bins, strategy=strategy) if mine.any() else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -70,6 +71,16 @@ class Drawing:
     def test(self) -> Predictions:
         """Of the test rows."""
         return next(found for found in self.evaluation.predictions if found.on == "test")
+
+    @cached_property
+    def calibration(self) -> Predictions | None:
+        """Of the calibration rows; where nothing was measured on them, both models are asked now. None where there are none."""
+        found = next((found for found in self.evaluation.predictions if found.on == "calibration"), None)
+        rows = self.splits.calibration
+        if found is not None or not len(rows.y):
+            return found
+        parent, calibrated = (model.ask([a for a in ("proba", "top") if model.gives(a)], rows.X) for model in self.models)
+        return Predictions("calibration", len(rows.y), parent, calibrated, y=rows.y)
 
     @property
     def prior(self) -> float | None:
