@@ -264,7 +264,7 @@ def test_flags_may_stand_between_overrides(kdg):
     ("line", "choices"),
     [
         ("kdg dataset=spi", ["dataset=spiral"]),
-        ("kdg calibrator=k", ["calibrator=kde", "calibrator=kdf", "calibrator=kdn"]),
+        ("kdg calibrator=cum", ["calibrator=cum", "calibrator=cum_plus", "calibrator=cum_star"]),
         ("kdg network=m", ["network=mlp"]),
     ],
 )

@@ -35,7 +35,7 @@ class Predictions:
 
     Attributes
     ----------
-    on : "test", "grid" or "ood".
+    on : "test", "calibration", "grid" or "ood".
     n : rows.
     parent, calibrated : answer (``proba``, ``top``, ``ood_score``, ``distribution``) → what the model says, one for each row; an
         ``ood_score`` may be :class:`SetScores`.
@@ -77,7 +77,7 @@ class Evaluation:
     ----------
     metrics : entries of the record.
     tables : name → rows; each says whose (``of``) and where (``on``, ``ood``, its params) it was measured.
-    predictions : of the test rows, of the grid, of every set out of distribution.
+    predictions : of the test rows, of the calibration rows and of the grid where asked for, of every set out of distribution.
     """
 
     metrics: list[dict[str, Any]]
@@ -91,7 +91,7 @@ class Evaluation:
 
 
 def frame_of(predictions: Sequence[Predictions], classes: np.ndarray) -> pd.DataFrame:
-    """One row for each test and out-of-distribution row: set, its params, row, label, and what parent and calibrated say of it.
+    """One row for each test, calibration and out-of-distribution row: set, its params, row, label, what parent and calibrated say of it.
 
     ``classes`` are the [K] labels, none in regression. Scores of sets have no column.
     """

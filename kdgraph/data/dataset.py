@@ -159,8 +159,8 @@ class Splits:
 
     @property
     def learning(self) -> Dataset:
-        """The rows that there are to learn from: for training, or for calibration where nothing is trained."""
-        return self.train if len(self.train.y) else self.calibration
+        """The rows that there are to learn from: for training, or for calibration where nothing is trained, or for test where all test."""
+        return next((role for role in (self.train, self.calibration) if len(role.y)), self.test)
 
     @property
     def has_missing(self) -> bool:

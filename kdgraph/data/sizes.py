@@ -108,7 +108,8 @@ class Sizes:
     def of_scores(self, name: str, n: int, found: Counts | None = None) -> Counts:
         """Rows of the score file ``name`` of ``n`` rows: none trains, those that do not test calibrate; of ``found``, where it has roles.
 
-        ``n_learn`` and ``max_learn`` are those that calibrate.
+        ``n_learn`` and ``max_learn`` are those that calibrate. Where all rows test, none is left to calibrate: what is fitted on test rows,
+        as its paper does, needs none, and neither does a model that is only measured.
         """
         if self.n_train or self.log_share is not None:
             raise DataError(f"{name} has scores of a model that is trained already; give n_calibration, not n_train or log_share")
@@ -118,7 +119,7 @@ class Sizes:
         counts = Counts(0, calibration, test)
         if calibration > rest or (found is not None and test > found.test):
             raise DataError(f"{name} has {n} rows, too few for {self._asked(counts)}; ask for fewer")
-        return _checked(name, counts, ("n_calibration", "n_test"))
+        return _checked(name, counts, ("n_test",) if test == n else ("n_calibration", "n_test"))
 
     def of_roles(self, name: str, found: Counts) -> Counts:
         """Rows of the table ``name``, whose source prescribes roles: all of them, unless fewer are asked for.

@@ -50,7 +50,7 @@ def nll(y: np.ndarray, proba: np.ndarray, *, clip: float = 1e-6) -> np.ndarray:
     return -np.log(np.clip(_of_label(y, proba, clip), clip, 1.0))
 
 
-@metric("rows clipped in NLL", better="lower")
+@metric("rows clipped in NLL", better="lower", unit="rows")
 def nll_clipped(y: np.ndarray, proba: np.ndarray, *, clip: float = 1e-6) -> float:
     """Count the rows whose label has a probability below ``clip``: the rows of :func:`nll` that say ``clip`` and not what the model says.
 

@@ -34,7 +34,7 @@ def nll_top(y: np.ndarray, top: Top, *, clip: float = 1e-12) -> np.ndarray:
     return -np.log(np.where(top.correct(y), c, 1 - c))
 
 
-@metric("rows clipped in top-label NLL", better="lower")
+@metric("rows clipped in top-label NLL", better="lower", unit="rows")
 def nll_top_clipped(y: np.ndarray, top: Top, *, clip: float = 1e-12) -> float:
     """Count the rows where what happened has a probability below ``clip``: those whose part in :func:`nll_top` is a choice of ``clip``.
 

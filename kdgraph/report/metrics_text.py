@@ -25,14 +25,18 @@ def by_measure(record: Record) -> Mapping[Measure, Values]:
     return found
 
 
-def number(value: float | None) -> str:
-    """Three decimals, or a dash where there is no value.
+def number(value: float | None, unit: str | None = None) -> str:
+    """Three decimals, or a dash where there is no value; of rows none, or one where it is their mean.
 
     >>> number(0.05), number(None), number(-1.0), number(294_123.4)
     ('0.050', '–', '-1.000', '294,123')
+    >>> number(31.0, "rows"), number(31.25, "rows")
+    ('31', '31.2')
     """
     if value is None:
         return MISSING
+    if unit == "rows":
+        return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.1f}"
     return f"{value:.3f}" if abs(value) < LARGE else f"{value:,.0f}"
 
 

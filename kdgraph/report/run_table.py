@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from kdgraph.report.metrics_text import Record, Values, by_measure, distance_from_ideal, number
 from kdgraph.results.complete import refuse_incomplete
-from kdgraph.results.measures import Measure, tell_apart
+from kdgraph.results.measures import IN_SAMPLE, Measure, measured, tell_apart
 from kdgraph.results.parts import AS_IN_PAPER, after, chain, is_as_in_paper
 from kdgraph.results.usual import far
 from kdgraph.results.words import MARK, MISSING
@@ -54,6 +54,7 @@ def _notes(record: Record) -> list[str]:
     told = {record["dataset"]["name"]: record["dataset"].get("source") or {}}
     told |= {found["name"]: found["source"] for found in record["ood_sets"]}
     notes = [f"  {AS_IN_PAPER}"] if is_as_in_paper(record) else []
+    notes += [f"  calibration rows are {IN_SAMPLE}"] if any(measure.in_sample for measure, _ in measured(record)) else []
     for name, source in told.items():
         words = [*([source["rows"]] if "rows" in source else []), *source.get("repaired", [])]
         words += [f"a subset: {source['subset']}"] if "subset" in source else []
@@ -68,7 +69,7 @@ def _metrics(record: Record) -> list[str]:
     names = {"parent": str(record["parent"])} | ({"calibrated": " + ".join(after(record))} if after(record) else {})
     labels = tell_apart(shown)
     first = max(map(len, labels.values()), default=0) + 2
-    numbers = {of: [number(found[measure][of]["value"]) for measure in shown if of in found[measure]] for of in names}
+    numbers = {of: [number(found[measure][of]["value"], measure.about.unit) for measure in shown if of in found[measure]] for of in names}
     widths = {of: max(map(len, [name, "0.000", *numbers[of]])) + (2 if of == "parent" else 3) for of, name in names.items()}
     lines = [f"{'':{first}}" + "".join(f"{name:>{widths[of]}}" for of, name in names.items())]
     for measure in shown:
@@ -80,7 +81,7 @@ def _metrics(record: Record) -> list[str]:
 def _cells(measure: Measure, values: Values, widths: Mapping[str, int], record: Record) -> list[str]:
     """Numbers with room for the mark behind each, which the next column's width has in it."""
     best = _better(measure, values, record) if len(widths) > 1 else None
-    numbers = {of: number(values[of]["value"]) if of in values else MISSING for of in widths}
+    numbers = {of: number(values[of]["value"], measure.about.unit) if of in values else MISSING for of in widths}
     return [
         f"{numbers[of]:>{width - (len(MARK) if of == 'calibrated' else 0)}}{MARK if of == best else '':{len(MARK)}}"
         for of, width in widths.items()
@@ -91,7 +92,7 @@ def _better(measure: Measure, values: Values, record: Record) -> str | None:
     """Whose number is the better one of two that differ as printed."""
     distance = {of: distance_from_ideal(measure, entry["value"], record["dataset"]["prior"]) for of, entry in values.items()}
     known = {of: value for of, value in distance.items() if value is not None}
-    if len(known) < 2 or len({number(values[of]["value"]) for of in known}) == 1:
+    if len(known) < 2 or len({number(values[of]["value"], measure.about.unit) for of in known}) == 1:
         return None
     return min(known, key=lambda of: known[of])
 

@@ -64,7 +64,7 @@ def sweep_warnings(runs: Sequence[Done]) -> str:
 def _block(name: str, runs: Sequence[Done]) -> list[str]:
     rows = _rows(runs)
     columns = tell_apart(_columns(rows.values(), detects=any(run.record["detector"] != "none" for run in runs)))
-    cells = {row: [_cell(values.get(measure, {}).values()) for measure in columns] for row, values in rows.items()}
+    cells = {row: [_cell(values.get(measure, {}).values(), measure.about.unit) for measure in columns] for row, values in rows.items()}
     first = max(map(len, rows)) + 3
     widths = [max([len(label), *(len(line[k]) for line in cells.values())]) + 3 for k, label in enumerate(columns.values())]
     lines = [" · ".join([name, _seeds(runs), "mean ± standard deviation", *_prior(runs)])]
@@ -77,7 +77,7 @@ def _block(name: str, runs: Sequence[Done]) -> list[str]:
 def _columns(rows: Iterable[Mapping[Measure, Any]], *, detects: bool) -> list[Measure]:
     """What is read first, and where that is little whatever else was measured; everything is in the records."""
     there = list(dict.fromkeys(measure for values in rows for measure in values))
-    near = [measure for measure in there if measure.on != "ood"]
+    near = [measure for measure in there if measure.is_near]
     outside = far(there, MOST_SETS, detects=detects)[:MOST_FAR]
     first = [measure for measure in near if measure.metric in NEAR]
     rest = [measure for measure in near if measure not in first][: max(0, AT_LEAST - len(first) - len(outside))]
@@ -120,11 +120,11 @@ def _settings(run: Done, *groups: str) -> list[str]:
     return [f"{key}={value}" for key, value in run.swept.items() if key.partition(".")[0] in groups and "." in key]
 
 
-def _cell(values: Iterable[float]) -> str:
+def _cell(values: Iterable[float], unit: str | None = None) -> str:
     found = list(values)
     if not found:
         return MISSING
-    return number(mean(found)) + (f" ± {number(stdev(found))}" if len(found) > 1 else "")
+    return number(mean(found), unit) + (f" ± {number(stdev(found), unit)}" if len(found) > 1 else "")
 
 
 def _seeds(runs: Sequence[Done]) -> str:

@@ -19,6 +19,8 @@ Ideal = Literal["lower", "higher", "prior", "none"]
 """Where better is: nearer to the largest class prior for a confidence far from the data, "none" where a number only describes."""
 
 
+IN_SAMPLE = "in sample: what was fitted on these rows is judged by them"
+"""What has to be known of numbers on calibration rows."""
 ROWS = "rows"
 """What is measured on each of, unless an entry says otherwise."""
 
@@ -50,12 +52,13 @@ class Measure:
     Attributes
     ----------
     metric : what it is typed and filed as, the metric's name or what a config calls it; ``about`` says what is known of it.
-    on : "test", "grid" or "ood".
+    on : "test", "calibration", "grid" or "ood".
     ood : name of the out-of-distribution set, and ``params`` which of its family it is.
     options : of the metric.
     drawn : how the out-of-distribution set is drawn, without its family and its number of rows, which only make it finer.
     in_distribution : whether the set is where its family meets the training data.
     n_of : what was scored: rows, or sets of them, which is another task.
+    in_sample : whether what was fitted on these rows is judged by them.
     """
 
     metric: str
@@ -67,6 +70,7 @@ class Measure:
     drawn: Words = ()
     in_distribution: bool = False
     n_of: str = ROWS
+    in_sample: bool = False
 
     def __hash__(self) -> int:
         return self._hash
@@ -74,7 +78,8 @@ class Measure:
     @cached_property
     def _hash(self) -> int:
         """Kept: a table of 3,000 runs asks for it 700,000 times."""
-        return hash((self.metric, self.about, self.on, self.ood, self.params, self.options, self.drawn, self.in_distribution, self.n_of))
+        place = (self.on, self.ood, self.params, self.drawn, self.in_distribution, self.in_sample)
+        return hash((self.metric, self.about, self.options, self.n_of, *place))
 
     @property
     def id(self) -> str:
@@ -89,7 +94,7 @@ class Measure:
 
     @property
     def place(self) -> str:
-        """``test``, ``grid``, or the set: ``sphere:radius=2``."""
+        """``test``, ``calibration``, ``grid``, or the set: ``sphere:radius=2``."""
         if self.on != "ood":
             return self.on
         return f"{self.ood}{':' if self.params else ''}{','.join(f'{key}={value:g}' for key, value in self.params)}"
@@ -127,6 +132,11 @@ class Measure:
         return self.on == "ood" and self.metric_name == "mmc"
 
     @property
+    def is_near(self) -> bool:
+        """Whether it says how well a model does in distribution, on rows that nothing was fitted on."""
+        return self.on in ("test", "grid")
+
+    @property
     def detects(self) -> bool:
         """Whether it says how well rows out of distribution are told from test rows."""
         return self.about.detects
@@ -134,7 +144,8 @@ class Measure:
     @property
     def _where(self) -> str:
         if self.on != "ood":
-            return " on the grid" if self.on == "grid" else ""
+            where = {"grid": " on the grid", "calibration": " on calibration rows"}.get(self.on, "")
+            return where + (" (in sample)" if self.in_sample else "")
         if [key for key, _ in self.params] == ["radius"]:
             return f" at radius {self.params[0][1]:g}"
         name = [] if self.ood in dict(self.params) else [str(self.ood)]  # intensity 255 is of the family intensity
@@ -146,7 +157,8 @@ def measured(record: Mapping[str, Any]) -> Iterator[tuple[Measure, Mapping[str, 
     options = {on: {name: _words(chosen or {}) for name, chosen in (of or {}).items()} for on, of in record["config"]["metrics"].items()}
     node = record["config"]["ood"] or {}
     drawn = _words({k: v for k, v in node.items() if k not in ("name", "_target_", "n") and not isinstance(v, list)})
-    known = _known(repr((options, record["about_metrics"])), drawn)
+    fitted_on = "test" if record["protocol"] == "paper" else "calibration"  # of test rows AS_IN_PAPER says so, in every table
+    known = _known(repr((options, record["about_metrics"], fitted_on)), drawn)
     for entry in record["metrics"]:
         key = (entry["metric"], entry["on"], entry["ood"], *entry["params"].items(), entry.get("in_distribution"), entry.get("n_of"))
         if key not in known:
@@ -154,7 +166,8 @@ def measured(record: Mapping[str, Any]) -> Iterator[tuple[Measure, Mapping[str, 
             is_inside = bool(entry.get("in_distribution")) or entry["params"].get("radius", math.inf) <= 1
             of_metric, about = options.get(on, {}).get(name, ()), AboutMetric(**record["about_metrics"][name])
             of_set = drawn if on == "ood" else ()
-            known[key] = Measure(name, about, on, entry["ood"], params, of_metric, of_set, is_inside, entry.get("n_of", ROWS))
+            in_sample = on == fitted_on == "calibration"
+            known[key] = Measure(name, about, on, entry["ood"], params, of_metric, of_set, is_inside, entry.get("n_of", ROWS), in_sample)
         yield known[key], entry
 
 
@@ -195,8 +208,8 @@ def select(measures: Sequence[Measure], metrics: Sequence[str] = (), on: Sequenc
     ----------
     measures : those that there are.
     metrics : names; in their order, or all of them.
-    on : ``test``, ``grid``, ``ood`` (every set), a set (``sphere``), one of its family (``sphere:radius=2``), or one of any family
-        (``radius=2``); or everywhere.
+    on : ``test``, ``calibration``, ``grid``, ``ood`` (every set), a set (``sphere``), one of its family (``sphere:radius=2``), or one of
+        any family (``radius=2``); or everywhere.
 
     Raises
     ------

@@ -8,7 +8,7 @@ from typing import Any
 from kdgraph.errors import UsageError
 from kdgraph.messages import unknown_key
 from kdgraph.results.filters import ABSENT, as_text, flat, value_of
-from kdgraph.results.measures import Measure, measured
+from kdgraph.results.measures import IN_SAMPLE, Measure, measured
 from kdgraph.results.parts import PARTS
 from kdgraph.results.records import Found
 
@@ -25,7 +25,7 @@ COLUMNS = {
     "run_id": "8 hex digits: a hash of the config",
     "of": "which model: parent, or calibrated (the parent with all that was fitted after it)",
     "metric": "name of the metric",
-    "on": "which rows: test, grid (the square grid of a simulation), or ood (out of distribution)",
+    "on": f"which rows: test, calibration ({IN_SAMPLE}), grid (the square grid of a simulation), or ood (out of distribution)",
     "ood": "name of the out-of-distribution set; empty elsewhere",
     "params": "which of its family the set is: radius=2",
     "in_distribution": "true where the set is where its family meets the training data",

@@ -24,7 +24,8 @@ def choose(measures: Sequence[Measure], metrics: Sequence[str] = (), on: Sequenc
     """As :func:`~kdgraph.results.measures.select`, of not too many measures where nothing is said.
 
     By default the metrics are :data:`COMPARED`, as far as they were measured, and a few others if these are few; on test rows. A metric
-    that was not measured there is taken on the grid, or on the sets that are one of a kind and, of each family, on one.
+    that was not measured there is taken on the grid, on calibration rows, or on the sets that are one of a kind and, of each family,
+    on one.
     """
     there = select(measures, metrics, on)
     wanted = metrics or _compared(there)
@@ -76,7 +77,7 @@ def _compared(measures: Sequence[Measure]) -> list[str]:
 
 
 def _in_one_place(of_metric: Sequence[Measure]) -> list[Measure]:
-    for place in ("test", "grid"):
+    for place in ("test", "grid", "calibration"):
         if found := [measure for measure in of_metric if measure.on == place]:
             return found
     return some_sets(of_metric, 1)

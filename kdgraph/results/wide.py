@@ -47,7 +47,7 @@ def in_order(measures: Sequence[Measure]) -> list[Measure]:
     def key(measure: Measure) -> tuple[bool, int, bool]:
         radius = dict(measure.params).get("radius")
         is_far = measure.on == "ood" and (radius in RADII or (radius is None and not measure.in_distribution))
-        is_first = measure.metric in FAR if is_far else measure.on != "ood" and measure.metric in NEAR
+        is_first = measure.metric in FAR if is_far else measure.is_near and measure.metric in NEAR
         return not is_first, FIRST.index(measure.metric) if is_first else 0, radius == RADII[1]
 
     return sorted(measures, key=key)
@@ -83,6 +83,7 @@ def wide(lines: Sequence[Line], measures: Sequence[Measure], *, width: int | Non
 def _short(measure: Measure) -> str:
     """The place without the name of a family whose parameter says enough; and what was scored there, if not rows."""
     place = ",".join(f"{key}={value:g}" for key, value in measure.params) or measure.place
+    place += ", in sample" if measure.in_sample else ""
     return place if measure.n_of == ROWS else f"{place}, {measure.n_of}"
 
 

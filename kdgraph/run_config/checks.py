@@ -57,8 +57,10 @@ def _check_metrics(config: RunConfig, said: set[str]) -> None:
     from kdgraph.metrics import METRICS, asked, check_metric
 
     source, said = target_of(config.dataset), said | {"prior"}
+    labelled = said | {"y", "X", "groups"} | _truths_of(source)
     inputs = {
-        "test": said | {"y", "X", "groups"} | _truths_of(source),
+        "test": labelled,
+        "calibration": labelled,
         "ood": said | ({"id_score"} if "ood_score" in said else set()),
         "grid": said | ({"truth"} if hasattr(source, "posterior_on_paper_grid") else set()),
     }

@@ -86,7 +86,7 @@ class RunConfig:
 
     @cached_property
     def measures(self) -> dict[str, dict[str, dict[str, Any]]]:
-        """Rows ("test", "ood", "grid") → key → options, as :func:`~kdgraph.metrics.asked` reads them."""
+        """Rows ("test", "calibration", "ood", "grid") → key → options, as :func:`~kdgraph.metrics.asked` reads them."""
         return {on: {name: given_options(node) for name, node in (wanted or {}).items()} for on, wanted in self.metrics.items()}
 
     @cached_property

@@ -104,7 +104,8 @@ def check_ground(group: str, node: Node, part: Any, ground: Any, called: str) ->
     needed = getattr(part, "parent_says", None)
     if needed is not None and not hasattr(ground, needed):
         what = _GIVES.get(needed, needed)
-        raise ConfigError(f"{group}={node['name']} needs {what}, and {called} gives none; choose {group}=none")
+        fill = f", or {called.partition('=')[0]}.fill_proba=true" if hasattr(ground, "fill_proba") else ""
+        raise ConfigError(f"{group}={node['name']} needs {what}, and {called} gives none; choose {group}=none{fill}")
     wanted, kind = getattr(part, "parent_is", None), kind_of(ground)
     if wanted is not None and kind is not None and wanted != kind:
         raise ConfigError(f"{group}={node['name']} stands on a {wanted}, and {called} is a {kind}; choose {_SUCH[wanted]}")

@@ -1,8 +1,10 @@
-"""The last stage: parent and calibrated model on test rows, on the paper's grid, and on every out-of-distribution set."""
+"""The last stage: parent and calibrated model on test rows and, where asked for, on calibration rows; on the paper's grid, and on every
+out-of-distribution set.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -10,9 +12,10 @@ import numpy as np
 
 from kdgraph.answers import Evaluation, Model, Predictions, Said
 from kdgraph.components import Node, build
-from kdgraph.data.dataset import Dataset, Splits
-from kdgraph.metrics import asked, needs
-from kdgraph.runner.measure import measure
+from kdgraph.data.dataset import Splits
+from kdgraph.metrics import TopLabel, asked, needs
+from kdgraph.parents.naming import class_names
+from kdgraph.runner.measure import labelled_rows, measure
 from kdgraph.runner.stages import stage_rng
 
 BYTES_AT_A_TIME = 256_000_000
@@ -46,9 +49,19 @@ def evaluate(
     known = None if parent_says is None else iter(parent_says)
     answers = [answers_of(each, metrics) for each in (parent, model)]
     predictions = []
-    for group in _groups(_sets(dataset, ood, splits, bool(metrics.get("grid")), seed), BYTES_AT_A_TIME):
+    for group in _groups(_sets(dataset, ood, splits, {on for on, wanted in metrics.items() if wanted}, seed), BYTES_AT_A_TIME):
         predictions += _predicted(group, (parent, model), answers, known, seed)
+    with class_names(splits.train.classes.tolist()):
+        _look(model, predictions)
     return Evaluation(*measure(predictions, metrics, splits, str(dataset["name"])), predictions)
+
+
+def _look(model: Model, predictions: Sequence[Predictions]) -> None:
+    """Let parts that know which scores they were fitted on look at those of the test rows, and warn."""
+    said = next(found for found in predictions if found.on == "test").parent
+    for part in model.after.values():
+        if hasattr(part, "look_at_new") and "proba" in said:
+            part.look_at_new(TopLabel.of(said["proba"]))
 
 
 def answers_of(model: Model, metrics: Mapping[str, Any]) -> list[str]:
@@ -111,12 +124,13 @@ def _groups(sets: Iterable[tuple[np.ndarray, Known]], at_most: int) -> Iterator[
     yield group
 
 
-def _sets(dataset: Node, ood: Node, splits: Splits, with_grid: bool, seed: int) -> Iterator[tuple[np.ndarray, Known]]:
-    """Rows to predict, in scaled features, and what is known about them."""
-    test: Dataset = splits.test
-    yield test.X, {"on": "test", "y": test.y, "truth": test.truth}
+def _sets(dataset: Node, ood: Node, splits: Splits, asked_on: Collection[str], seed: int) -> Iterator[tuple[np.ndarray, Known]]:
+    """Rows to predict, in scaled features, and what is known about them; calibration rows and the grid only where something is asked."""
+    for on, rows in labelled_rows(splits).items():
+        if on == "test" or (on in asked_on and len(rows.y)):
+            yield rows.X, {"on": on, "y": rows.y, "truth": rows.truth}
     source = build(dataset)
-    if with_grid and hasattr(source, "posterior_on_paper_grid"):
+    if "grid" in asked_on and hasattr(source, "posterior_on_paper_grid"):
         from kdgraph.data.simulations import paper_grid
 
         grid = paper_grid()

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from kdgraph.answers import Predictions, SetScores
-from kdgraph.data.dataset import Splits
+from kdgraph.data.dataset import Dataset, Splits
 from kdgraph.metrics import METRICS, Score, TopLabel, asked, needs, score, sharing, tabulate
 from kdgraph.metrics.inputs import SAID
 
@@ -24,7 +24,8 @@ def measure(
     Parameters
     ----------
     predictions : of every set of rows; the test rows are among them.
-    metrics : "test", "grid" or "ood" → key → options, as :func:`~kdgraph.metrics.asked` reads them; entries and tables have the key.
+    metrics : "test", "calibration", "grid" or "ood" → key → options, as :func:`~kdgraph.metrics.asked` reads them; entries and tables have
+        the key.
     splits : where the prior and the features of the test rows come from.
     source : what an error calls the data.
     """
@@ -48,6 +49,11 @@ def measure(
     return numbers, tables
 
 
+def labelled_rows(splits: Splits) -> dict[str, Dataset]:
+    """Rows of the data set that a run can be measured on, by what a record calls them."""
+    return {"test": splits.test, "calibration": splits.calibration}
+
+
 def _tables_first(wanted: Mapping[str, Any]) -> list[tuple[str, str, Entry]]:
     """Key, metric and options of each.
 
@@ -63,8 +69,8 @@ def _inputs(found: Predictions, said: Mapping[str, Any], of_test: Mapping[str, A
     inputs: Entry = {**said, "y": found.y, truth: found.truth, "prior": splits.prior}
     if "proba" in said and "top" not in said:
         inputs["top"] = TopLabel.of(said["proba"])
-    if found.on == "test":
-        inputs |= {"X": splits.test.X, "groups": splits.test.groups}
+    if (rows := labelled_rows(splits).get(found.on)) is not None:
+        inputs |= {"X": rows.X, "groups": rows.groups}
     if found.on == "ood":
         inputs["id_score"] = of_test.get("ood_score")
     return inputs

@@ -16,6 +16,8 @@ from kdgraph.answers import Model
 from kdgraph.components import Node, build
 from kdgraph.data.dataset import Dataset, Splits
 from kdgraph.data.splits import make_splits, split_options
+from kdgraph.errors import DataError
+from kdgraph.parents.naming import class_names
 from kdgraph.run_config import AFTER, Protocol
 from kdgraph.run_config.pairs import check_ground, check_rows, ground_of
 
@@ -78,7 +80,8 @@ def calibrate(nodes: Mapping[str, Node], parent: Any, splits: Splits, *, protoco
         injected = {"estimator": FrozenEstimator(ground), "random_state": random_state, "n_jobs": n_jobs}
         if group in nodes and (estimator := build(nodes[group], **injected)) is not None:
             check_ground(group, nodes[group], estimator, ground, f"the {below}")
-            after[group] = _fitted_after(estimator, splits, protocol)
+            with class_names(splits.train.classes.tolist()):
+                after[group] = _fitted_after(estimator, splits, protocol)
     return Model(parent, after)
 
 
@@ -89,6 +92,9 @@ def _fitted_after(estimator: Any, splits: Splits, protocol: Protocol) -> Any:
         held = splits.test
     elif way == "transductive":
         more["X_test"] = splits.test.X
+    if not len(held.y):
+        what = f"all {len(splits.test.y):,} rows of {splits.test.name} test, and {type(estimator).__name__} has none to be fitted on"
+        raise DataError(f"{what}; lower n_test, or give protocol=paper to a method that its paper fits on test rows")
     return estimator.fit(train.X, train.y, X_calibration=held.X, y_calibration=held.y, **more)
 
 

@@ -91,6 +91,7 @@ def stage_keys(config: RunConfig, splits: Splits) -> dict[str, str]:
     after = parent | config.after | {"protocol": config.protocol}
     sets = {"dataset": config.dataset, "ood": config.ood, "files": file_digests(config.science())}
     of_parent = parent | sets | {"grid": bool(config.metrics.get("grid")), "asked_for": asked_for(config.measures)}
+    of_parent |= {"calibration": True} if config.metrics.get("calibration") else {}  # keys are as before where nothing is asked of them
     all_of_it = after | sets | {"metrics": config.metrics}
     return {
         "fit": stage_key("fit", train, parent, config.seed),

@@ -55,7 +55,7 @@ def _parser() -> Parser:
     parser = Parser("compare", "Methods over seeds and data sets: means, wins and losses, and tests of the differences.", _MORE)
     parser.add_argument("--metric", type=listed, default=[], metavar="NAME,…", help="default: a few, error,nll,ece as far as measured")
     parser.add_argument(
-        "--on", type=listed, default=[], metavar="SET,…", help="test, grid, ood, sphere, radius=2 (default: test, else all)"
+        "--on", type=listed, default=[], metavar="SET,…", help="test, calibration, grid, ood, sphere, radius=2 (default: test, else all)"
     )
     parser.add_argument("--against", metavar="METHOD", help="the baseline of all others (default: each method's own parent)")
     parser.add_argument("--decimals", type=int, default=4, metavar="N", help="numbers are shown and compared at N decimals (default: 4)")

@@ -40,7 +40,7 @@ def main(arguments: list[str]) -> int:
 def _parser() -> Parser:
     parser = Parser("table", "Every number of finished runs: a row for each run, model, metric and set of rows.", _MORE)
     parser.add_argument("--metric", type=listed, default=[], metavar="NAME,…", help="these metrics only: error,nll,ece")
-    parser.add_argument("--on", type=listed, default=[], metavar="SET,…", help="these rows only: test, grid, ood, sphere, radius=2")
+    parser.add_argument("--on", type=listed, default=[], metavar="SET,…", help="these rows only: test, calibration, grid, ood, radius=2")
     parser.add_argument("--with", type=listed, default=[], metavar="KEY,…", dest="keys", help="a column more for each key of the config")
     parser.add_argument("--output", metavar="FILE", help="write a file: .parquet, .csv, .md or .tex")
     parser.add_argument("--columns", action="store_true", help="what the columns of a file hold")

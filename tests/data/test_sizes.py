@@ -76,6 +76,19 @@ def test_tables_too_small(asked, message):
         asked.of_table("wine", 178)
 
 
+@pytest.mark.parametrize(
+    ("asked", "expected"), [(sizes(n_test=1.0), Counts(0, 0, 178)), (sizes(n_test=178), Counts(0, 0, 178)), (sizes(), Counts(0, 124, 54))]
+)
+def test_all_rows_of_a_score_file_may_test(asked, expected):
+    assert asked.of_scores("softmax", 178) == expected
+
+
+def test_scores_of_which_some_are_left_must_calibrate():
+    message = "softmax: n_calibration is 0, and without such rows a calibrator needs 2 rows of each class"
+    with pytest.raises(DataError, match=f"^{re.escape(message)}"):
+        sizes(n_test=100, n_calibration=0).of_scores("softmax", 178)
+
+
 def test_a_simulation_has_no_shares():
     message = "n_test is the share 0.3, but spiral is a simulation, which has no fixed number of rows; give an integer"
     with pytest.raises(DataError, match=f"^{re.escape(message)}$"):

@@ -157,7 +157,8 @@ def test_a_new_metric_is_one_decorated_function() -> None:
 
 @pytest.mark.parametrize("path", sorted(CONF.glob("*.yaml")), ids=lambda path: path.stem)
 def test_configs_name_metrics_and_options_that_exist(path: Path) -> None:
-    given = {"test": {"y", "proba", "prior", "truth", "X"}, "ood": {"proba", "prior", *SCORES}, "grid": {"proba", "prior", "truth"}}
+    labelled = {"y", "proba", "prior", "truth", "X"}
+    given = {"test": labelled, "calibration": labelled, "ood": {"proba", "prior", *SCORES}, "grid": {"proba", "prior", "truth"}}
     wanted = yaml.safe_load(path.read_text())
     wanted.pop("defaults", None)
     for on, by_name in wanted.items():

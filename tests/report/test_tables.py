@@ -153,6 +153,25 @@ def test_scores_of_a_model_from_elsewhere_have_no_training_rows():
     ]
 
 
+def in_sample(**more):
+    metrics = [*of_both("error", 0.2, 0.1), *of_both("error", 0.2, 0.1, "calibration"), *of_both("ece", 0.06, 0.05)]
+    return record(metrics=[*metrics, *of_both("ece", 0.06, 0.01, "calibration"), *of_both("my_score", 0.1, 0.1)], **more)
+
+
+def test_what_is_measured_on_calibration_rows_says_so():
+    lines = run_table(in_sample(), "x").splitlines()
+    assert lines[2] == "  calibration rows are in sample: what was fitted on these rows is judged by them"
+    assert [line.split("  ")[1] for line in lines[4:-1]] == [
+        "error", "error on calibration rows (in sample)", "ECE (15 bins)", "ECE on calibration rows (in sample)", "my_score (k 3)",
+    ]  # fmt: skip
+    assert "in sample" not in run_table(in_sample(protocol="paper"), "x")
+
+
+def test_a_sweep_shows_no_column_that_is_in_sample():
+    lines = sweep_table([Done(in_sample())]).splitlines()
+    assert lines[1].split("   ")[-3:] == ["error", "ECE (15 bins)", "my_score (k 3)"]
+
+
 def test_the_parent_alone_is_one_column():
     lines = run_table(record(method="none"), "x").splitlines()
     assert lines[0].endswith(" → forest        seed 0")

@@ -22,7 +22,7 @@ def entry(key: str, of: str, value: float | None, rows: int) -> Record:
     """``ece``, ``hellinger@grid``, ``oce@sphere:radius=2``: one item of ``metrics``."""
     metric, _, place = key.partition("@")
     name, _, params = place.partition(":")
-    on = "test" if not place else "grid" if place == "grid" else "ood"
+    on = (place or "test") if place in ("", "grid", "calibration") else "ood"
     words = dict(word.split("=") for word in params.split(",") if word)
     given = {key: float(number) for key, number in words.items()}
     stderr = None if metric == "ece" or value is None else 0.01
@@ -53,7 +53,7 @@ def make_record(
         "parent": {"name": parent, "_target_": f"a.{parent}", "n_estimators": 500, "max_depth": None},
         "calibrator": {"name": calibrator, "_target_": f"a.{calibrator}", "alpha": 0.005, "robust": True, "layers": [200, 200]},
         **{part: {"name": name} for part, name in (("gate", gate), ("detector", detector), ("recalibrator", recalibrator))},
-        "metrics": {"test": {}, "ood": {}, "grid": {}},
+        "metrics": {"test": {}, "calibration": {}, "ood": {}, "grid": {}},
         "figures": {"draw": []},
         "protocol": protocol,
         "seed": seed,

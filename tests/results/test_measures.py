@@ -39,6 +39,16 @@ def test_names_are_those_that_are_typed_and_read(there) -> None:
     }
 
 
+def test_numbers_on_calibration_rows_are_in_sample_unless_test_rows_were_fitted_on(record) -> None:
+    held_out, as_in_paper = (record(values={"ece": 0.1, "ece@calibration": 0.05}, protocol=protocol) for protocol in ("held_out", "paper"))
+    test, calibration = measures_of(held_out)
+    assert (calibration.id, calibration.label) == ("ece@calibration", "ECE (15 bins) on calibration rows (in sample)")
+    assert calibration.in_sample and not calibration.is_near and calibration.better == "lower" and test.is_near and not test.in_sample
+    other = measures_of(as_in_paper)[1]
+    assert other.label == "ECE (15 bins) on calibration rows" and other != calibration  # never averaged with the other
+    assert select([test, calibration], ["ece"], ["calibration"]) == [calibration]
+
+
 def test_where_a_family_meets_the_data_nothing_is_better(record) -> None:
     one = record(values={"oce@ellipse:axis=30": 0.1})
     one["metrics"][0]["in_distribution"] = True

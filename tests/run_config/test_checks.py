@@ -22,7 +22,7 @@ from kdgraph.run_config import check
         (["+metrics.test.ece_10={metric: ece}", "+metrics.ood.ece_10={metric: oce}"],
          "metrics.ood.ece_10 is oce, and elsewhere ece; one of them needs another name"),
         (["metrics.test.ece.bins=0"], "metrics.test.ece.bins must be in [1, inf), got 0"),
-        (["+metrics.train={}"], "unknown key 'metrics.train' (metrics has: grid, ood, test)"),
+        (["+metrics.train={}"], "unknown key 'metrics.train' (metrics has: calibration, grid, ood, test)"),
         (["figures.draw=posterior_maps"], "figures.draw must be a mapping, got 'posterior_maps'"),
         (["figures.draw.posterior_maps=4"], "figures.draw.posterior_maps must be a mapping or null, got 4"),
         (["+figures.draw.posterior_maps.run=4"],

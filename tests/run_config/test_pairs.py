@@ -39,7 +39,7 @@ REFUSED = {
     ),
     "a gate around a confidence": (
         ["calibrator=histogram", "gate=density"],
-        "gate=density needs class probabilities, and calibrator=histogram gives none; choose gate=none",
+        "gate=density needs class probabilities, and calibrator=histogram gives none; choose gate=none, or calibrator.fill_proba=true",
     ),
     "a network's calibrator on a forest": (
         ["method=kdf", "calibrator=kdn"],

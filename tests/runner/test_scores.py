@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from kdgraph.config import compose
-from kdgraph.errors import ConfigError
+from kdgraph.errors import ConfigError, DataError
 from kdgraph.runner.run import run
 
 
@@ -27,7 +27,7 @@ def records(tmp_path, monkeypatch):
 
 
 def values(record, of: str) -> dict[str, float]:
-    return {entry["metric"]: entry["value"] for entry in record["metrics"] if entry["of"] == of}
+    return {entry["metric"]: entry["value"] for entry in record["metrics"] if entry["of"] == of and entry["on"] == "test"}
 
 
 @pytest.mark.parametrize("method", ["histogram", "temperature", "isotonic"])
@@ -36,7 +36,9 @@ def test_methods_on_scores(records, method):
     before, after = values(record, "parent"), values(record, "calibrated")
     assert after["ece"] < before["ece"] and after["nll_top"] < before["nll_top"]
     assert (record["dataset"]["n_train"], record["dataset"]["n_calibration"]) == (0, 630)
-    assert record["files"]["figures"] == ["figures/confidence_by_class.svg", "figures/reliability_diagram.svg"]
+    assert record["files"]["figures"] == [
+        f"figures/{name}.svg" for name in ("confidence_by_class", "joint_distribution", "reliability_diagram")
+    ]
     frame = pd.read_parquet(config.run_dir / "predictions.parquet")
     own = {"calibrated_predicted", "calibrated_confidence"} if method == "histogram" else {"calibrated_0", "calibrated_1", "calibrated_2"}
     assert set(frame.filter(like="calibrated")) == own
@@ -48,6 +50,23 @@ def test_in_sample_as_the_paper_draws_it_is_asked_for_and_told(records):
     assert config.method == "scores-histogram-as_in_paper" and in_sample["protocol"] == "paper" and held_out["protocol"] == "held_out"
     assert values(in_sample, "calibrated")["ece"] < values(held_out, "calibrated")["ece"]
     assert values(in_sample, "parent") == values(held_out, "parent")
+
+
+def test_in_sample_all_rows_may_test(records):
+    _, record = records("protocol=paper", "dataset.n_test=1.0")
+    assert (record["dataset"]["n_calibration"], record["dataset"]["n_test"]) == (0, 900)
+    assert values(record, "calibrated")["nll_top"] < values(record, "parent")["nll_top"]
+    _, alone = records("method=none", "dataset.n_test=1.0", "metrics=top_label")
+    assert values(alone, "parent") == values(record, "parent")
+    assert np.isclose(sum(record["dataset"]["prior"]), 1)
+
+
+@pytest.mark.parametrize(("method", "name"), [("histogram", "HistogramBinning"), ("temperature", "ScoreMap")])
+def test_held_out_needs_rows_to_calibrate(records, method, name):
+    with pytest.raises(DataError) as raised:
+        records(f"method={method}", "dataset.n_test=1.0")
+    rule = "lower n_test, or give protocol=paper to a method that its paper fits on test rows"
+    assert str(raised.value) == f"all 900 rows of softmax test, and {name} has none to be fitted on; {rule}"
 
 
 def test_a_method_without_such_a_protocol_does_the_same_under_both(records):
@@ -76,3 +95,18 @@ def test_what_scores_cannot_do(records, overrides, message):
     with pytest.raises(ConfigError) as raised:
         records(*overrides)
     assert str(raised.value) == message
+
+
+def test_a_curve_is_drawn_as_a_line_and_what_depends_on_the_whole_row_as_dots(records):
+    for method, drawn in (("kde", "curve kde"), ("temperature", "cloud temperature")):
+        config, _ = records(f"method={method}", "~figures.draw.joint_distribution", "~figures.draw.reliability_diagram")
+        picture = (config.run_dir / "figures" / "confidence_by_class.svg").read_text()
+        assert all(f'id="{gid}"' in picture for gid in (drawn, "steps calibration rows", "steps test rows", "identity"))
+
+
+def test_true_and_predicted_classes_are_counted(records):
+    config, _ = records("method=histogram")
+    frame = pd.read_parquet(config.run_dir / "predictions.parquet").query("set == 'test'")
+    picture = (config.run_dir / "figures" / "joint_distribution.svg").read_text()
+    for cell in pd.crosstab(frame.y, frame.calibrated_predicted).to_numpy().ravel():
+        assert f">{cell}</text>" in picture

@@ -33,22 +33,23 @@ def file_stem(path: str | None, otherwise: str = "table") -> str:
     return re.sub(r"[^\w.-]+", "_", name.stem).strip(".") or otherwise
 
 
-def existing(path: str, key: str = "path") -> Path:
+def existing(path: str, key: str = "path", made_by: str | None = None) -> Path:
     """The file or folder ``path``, relative to the working directory.
 
     Raises
     ------
     DataError
-        If there is none; names that are near are offered. ``key`` is the parameter that named it.
+        If there is none; what makes it is told, or names that are near are offered. ``key`` is the parameter that named it.
     """
     found = Path(path).expanduser()
     if found.exists():
         return found
     folder = found.parent
+    way_out = f"; make it by {made_by}" if made_by else ""
     if not folder.is_dir():
-        raise DataError(f"{said(path, key)}: there is no folder {folder.resolve()}")
+        raise DataError(f"{said(path, key)}: there is no folder {folder.resolve()}{way_out}")
     siblings = sorted(entry.name for entry in folder.iterdir())
-    raise DataError(f"{said(path, key)}: no such file in {folder.resolve()}{did_you_mean(found.name, siblings)}")
+    raise DataError(f"{said(path, key)}: no such file in {folder.resolve()}{way_out or did_you_mean(found.name, siblings)}")
 
 
 def said(path: object, key: str = "path") -> str:

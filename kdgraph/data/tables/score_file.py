@@ -16,6 +16,8 @@ from kdgraph.errors import DataError, did_you_mean
 from kdgraph.parameters import check_parameters
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import pandas as pd
     from numpy.lib.npyio import NpzFile
 
@@ -38,6 +40,7 @@ class ScoreFile:
     scores : array of the scores in a .npz file; None: the only one of two dimensions. Of a table, all columns that nothing else names.
     kind : "probabilities", which are divided by their sum, or "logits", whose softmax is taken.
     split_column : column of a table, or array of words in a .npz file, that says calibration, test or unused.
+    made_by : the command that makes the file, which is told where it is not there.
     name : what runs are called; None: the file's name without its ending.
     """
 
@@ -48,6 +51,7 @@ class ScoreFile:
         scores: str | None = None,
         kind: ScoreKind = "probabilities",
         split_column: str | None = None,
+        made_by: str | None = None,
         name: str | None = None,
     ) -> None:
         self.path = path
@@ -55,12 +59,13 @@ class ScoreFile:
         self.scores = scores
         self.kind: ScoreKind = kind
         self.split_column = split_column
+        self.made_by = made_by
         self.name = file_stem(path) if name is None else name
         check_parameters(self)
 
     def prefetch(self, progress: Callable[[str], None] | None = None) -> None:
         """Raise before any run starts if the file is not there."""
-        existing(self.path)
+        self._found()
 
     def load(self) -> Dataset:
         """All rows; X: Float64[n, K], class probabilities.
@@ -72,12 +77,15 @@ class ScoreFile:
         """
         from kdgraph.data.files.readers import SUFFIXES
 
-        path = existing(self.path)
+        path = self._found()
         suffix = suffix_of(path, (".npz", *SUFFIXES))
         scores, y, classes, roles = self._from_arrays() if suffix == ".npz" else self._from_table()
         facts = {"source": "file", "path": self.path, "sha256": sha256_of(path), "n_rows": len(y), "kind": self.kind}
         X = self._probabilities(scores)
         return Dataset(self.name, X, y, classes, tuple(map(str, classes.tolist())), roles=roles, facts=facts, given_scores=True)
+
+    def _found(self) -> Path:
+        return existing(self.path, made_by=self.made_by)
 
     def _from_arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]:
         scores, y, words = self._arrays()
@@ -91,7 +99,7 @@ class ScoreFile:
 
     def _arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
         """Scores, labels and the words of the split, and no other array of the file, which may have the scores of a thousand models."""
-        with open_npz(existing(self.path)) as found:
+        with open_npz(self._found()) as found:
             wanted = self.scores or _only_matrix(found)
             for key, name in (("scores", wanted), ("target", self.target), ("split_column", self.split_column)):
                 if name not in found.files and not (name is None and key == "split_column"):
@@ -112,7 +120,7 @@ class ScoreFile:
     def _from_table(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]:
         from kdgraph.data.files.readers import Format, read_table
 
-        frame = read_table(existing(self.path), Format()).frame
+        frame = read_table(self._found(), Format()).frame
         frame = frame.set_axis([str(column) for column in frame.columns], axis=1)
         for key, column in (("target", self.target), ("split_column", self.split_column)):
             if column is not None and column not in frame.columns:

@@ -9,7 +9,7 @@ from typing import Any
 
 from kdgraph.metrics import METRICS, options_of
 from kdgraph.report.metrics_text import Record
-from kdgraph.results.measures import ROWS, Measure, measured, tell_apart
+from kdgraph.results.measures import IN_SAMPLE, ROWS, Measure, measured, tell_apart
 from kdgraph.results.usual import DETECTION, NEAR, first_of, some_sets
 
 FIRST = (*NEAR, "brier")
@@ -81,7 +81,8 @@ def _described(measure: Measure, label: str, shown: bool) -> dict[str, Any]:
 def _rows(measure: Measure) -> str:
     """The rows that it was measured on, in words."""
     if measure.on != "ood":
-        return {"test": "test rows", "grid": "points of the square grid"}.get(measure.on, measure.on)
+        rows = {"test": "test rows", "calibration": "calibration rows", "grid": "points of the square grid"}.get(measure.on, measure.on)
+        return f"{rows} ({IN_SAMPLE})" if measure.in_sample else rows
     where = ", ".join([str(measure.ood), *(f"{key} {value:g}" for key, value in measure.params)])
     drawn = "".join(f", {key} {value}" for key, value in measure.drawn)
     kind = "where there are training rows" if measure.in_distribution else "out-of-distribution"
@@ -93,7 +94,7 @@ def _shown_first(measures: Sequence[Measure]) -> set[Measure]:
 
     Where that is little, others too.
     """
-    near = [measure for measure in measures if measure.on != "ood" and measure.metric in FIRST]
+    near = [measure for measure in measures if measure.is_near and measure.metric in FIRST]
     outside = [measure for measure in measures if measure.on == "ood" and not measure.in_distribution]
     detection = first_of((measure.metric for measure in outside if measure.detects), DETECTION)[:1]
     confidence = next((name for name in ("oce", "mmc") if any(measure.metric == name for measure in outside)), None)

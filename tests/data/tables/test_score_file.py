@@ -104,6 +104,16 @@ def test_rows_that_do_not_test_calibrate_and_none_trains():
     np.testing.assert_array_equal(np.sort(capped.test.X, axis=0), np.sort(splits.test.X, axis=0))
 
 
+def test_where_the_file_is_not_there_what_makes_it_is_told(tmp_path):
+    (tmp_path / "scores.npx").touch()
+    message = f"dataset.path={tmp_path}/scores.npz: no such file in {tmp_path.resolve()}"
+    for made_by, way_out in ((None, "; did you mean 'scores.npx'?"), ("make scores", "; make it by make scores")):
+        source = ScoreFile(f"{tmp_path}/scores.npz", made_by=made_by)
+        for ask in (source.prefetch, source.load):
+            with pytest.raises(DataError, match=f"^{re.escape(message + way_out)}$"):
+                ask()
+
+
 def test_roles_of_a_column_are_kept():
     role = np.where(np.arange(40) < 25, "calibration", "test")
     splits = make_splits(table(["0", "1", "2"], Y, role=role), rng=np.random.default_rng(0))

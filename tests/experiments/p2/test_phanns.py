@@ -54,3 +54,14 @@ def test_counts_are_the_least_with_these_precisions(drawn):
 def test_a_precision_of_one_below_one_that_is_less_is_refused():
     with pytest.raises(ValueError, match=r"^a precision of 1 stands below one of 1/2: this is no cumulative precision$"):
         counts(np.array([1.0, 0.5]))
+
+
+def test_a_score_may_be_anywhere_in_its_bin():
+    right, wrong = {c: [2.5, 9.5, 10.0, 10.0] for c in "abcde"}, {c: [3.5, 9.5] for c in "abcde"}
+    found = counted(table(right, wrong))
+    middle, spread = rows(found), rows(found, np.random.default_rng(0))
+    names = list("abcde")
+    np.testing.assert_allclose(spread[names].sum(axis=1), 1)
+    before, after = (np.sort(each.loc[each[names].idxmax(axis=1) == "a", "a"]) for each in (middle, spread))
+    assert (np.floor(10 * before + 1e-9) == np.floor(10 * after + 1e-9)).all()
+    assert (before[before == 1] == after[before == 1]).all() and (before != after)[before < 1].all()

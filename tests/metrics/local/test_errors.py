@@ -243,7 +243,8 @@ def test_of_other_than_two_features_there_is_no_map_and_no_file(shape: tuple[int
     X = np.random.default_rng(0).random(shape)
     assert lce_map(y, top, X) == {}
     test = Predictions("test", 60, {"top": top}, {"top": top}, y=y)
-    splits = SimpleNamespace(prior=np.array([0.5, 0.5]), test=SimpleNamespace(X=X, groups=None))
+    rows = SimpleNamespace(X=X, groups=None)
+    splits = SimpleNamespace(prior=np.array([0.5, 0.5]), test=rows, calibration=rows)
     _, tables = measure([test], {"test": {"lce_map": {}, "lce_by_bandwidth": {}}}, splits, "here")
     assert list(tables) == ["lce_by_bandwidth"]
 

@@ -137,7 +137,7 @@ function setUpRuns() {
 function setUpColumns() {
   const groups = new Map();
   for (const column of DATA.columns) {
-    const group = column.on === "ood" ? `Out of distribution: ${column.ood}` : { test: "Test rows", grid: "Grid" }[column.on] ?? column.on;
+    const group = column.on === "ood" ? `Out of distribution: ${column.ood}` : { test: "Test rows", calibration: "Calibration rows", grid: "Grid" }[column.on] ?? column.on;
     if (!groups.has(group)) groups.set(group, []);
     groups.get(group).push(column);
   }

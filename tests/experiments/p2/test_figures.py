@@ -1,0 +1,199 @@
+"""Figures on PhANNs: curves are the calibrators' own, numbers agree with naive ones, and a claim that does not hold is told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.frozen import FrozenEstimator
+
+from experiments.common.claims import Claim, verdicts
+from experiments.p2.figures import bars, curves, densities, joint
+from experiments.p2.figures.claims import BIN, claims, held_out, of_several, spread
+from experiments.p2.figures.study import LABELS, ORDER, Study, rows_at, study_of
+from kdgraph.answers import Model
+from kdgraph.calibration.top_label import (
+    ClassPrecision,
+    CumulativeConfidence,
+    HistogramBinning,
+    IsotonicConfidence,
+    KernelDensityConfidence,
+)
+from kdgraph.parents import GivenScores
+
+CALIBRATORS = {
+    "precision": (ClassPrecision, {}),
+    "histogram": (HistogramBinning, {}),
+    "kde_b_mon": (KernelDensityConfidence, {"bandwidth": "b_mon", "step": 0.005}),
+    "kde": (KernelDensityConfidence, {"step": 0.005}),
+    "kde_b_mon4": (KernelDensityConfidence, {"bandwidth": "b_mon4", "step": 0.005}),
+    "kde_b_opt": (KernelDensityConfidence, {"bandwidth": "b_opt", "step": 0.005}),
+    "cum": (CumulativeConfidence, {"theta": "none"}),
+    "cum_plus": (CumulativeConfidence, {"theta": "median"}),
+    "cum_star": (CumulativeConfidence, {"theta": "best"}),
+    "isotonic_top": (IsotonicConfidence, {}),
+}
+PER_CLASS = 60
+
+
+@pytest.fixture(scope="module")
+def study() -> Study:
+    """As many rows of each class, whose scores stand in the middle of bins as those of PhANNs do; higher ones are right more often."""
+    rng = np.random.default_rng(0)
+    k = len(ORDER)
+    predicted = np.repeat(np.arange(k), PER_CLASS)
+    score = (rng.integers(20, 100, len(predicted)) + 0.5) * BIN
+    X = np.concatenate([rows_at(score[predicted == one], one, k) for one in range(k)])
+    correct = rng.random(len(X)) < score**1.5
+    y = np.where(correct, predicted, (predicted + 1) % k)
+    parent = GivenScores().fit(X)
+    models = {"none": Model(parent)}
+    for method, (kind, options) in CALIBRATORS.items():
+        models[method] = Model(parent, {"calibrator": kind(FrozenEstimator(parent), **options).fit(X, y, X_calibration=X, y_calibration=y)})
+    return Study(X, y, ORDER, models)
+
+
+def test_rows_at_a_score_are_predicted_as_the_class() -> None:
+    rows = rows_at(np.array([0.15, 0.5, 1.0]), 2, 11)
+    np.testing.assert_allclose(rows.sum(axis=1), 1)
+    assert rows.argmax(axis=1).tolist() == [2, 2, 2] and rows[:, 2].tolist() == [0.15, 0.5, 1.0]
+    with pytest.raises(ValueError, match=r"^a score of 0.05 may be no largest one of 11: it must be above 1/11$"):
+        rows_at(np.array([0.05]), 0, 11)
+
+
+def test_a_curve_is_what_the_calibrator_says(study) -> None:
+    scores = np.array([0.21, 0.85])
+    score, right = study.top.confidence[study.mine("HTJ")], study.correct[study.mine("HTJ")]
+    by_hand = [right[(score > low) & (score <= low + 0.1)].mean() for low in (0.2, 0.8)]
+    np.testing.assert_allclose(study.curve("histogram", "HTJ", scores), by_hand)
+    np.testing.assert_allclose(study.curve("cum", "HTJ", scores), [right[score >= at].mean() for at in scores])
+    np.testing.assert_allclose(study.curve("none", "HTJ", scores), scores)
+
+
+def test_nll_is_that_of_every_row_of_the_class(study) -> None:
+    for method in ("none", "kde", "cum_star"):
+        for name in ("HTJ", "Other"):
+            losses = []
+            for row in study.mine(name):
+                c = study.models[method].ask(["top"], study.X[[row]])["top"].confidence[0]
+                losses.append(-np.log(c if study.y[row] == ORDER.index(name) else 1 - c))
+            assert study.nll[method][name] == pytest.approx(np.mean(losses), rel=1e-9)
+
+
+def test_the_table_has_every_class_and_method_in_the_order_of_the_paper(study) -> None:
+    lines = bars.nll_table(study).splitlines()
+    assert [cell.strip() for cell in lines[0].split("|")[3:-1]] == list(LABELS.values())
+    assert [line.split("|")[1].strip() for line in lines[2:]] == list(ORDER)
+    assert all(line.count("**") >= 2 for line in lines[2:])
+    assert len(bars.bandwidth_table(study).splitlines()) == 2 + len(ORDER)
+
+
+def test_a_density_is_the_sum_of_its_kernels() -> None:
+    scores, at = np.array([0.2, 0.5, 0.5, 0.9]), np.linspace(-1, 2, 3001)
+    found = densities.density(scores, at, 0.05)
+    naive = np.mean([np.exp(-((at - s) ** 2) / (2 * 0.05**2)) / np.sqrt(2 * np.pi) / 0.05 for s in scores], axis=0)
+    np.testing.assert_allclose(found, naive, rtol=1e-9, atol=1e-12)
+    assert np.trapezoid(found, at) == pytest.approx(1, abs=1e-6)
+
+
+def test_new_true_rows_are_right_as_often_and_only_raise_confidence(study) -> None:
+    right, wrong = study.scores("HTJ")
+    found = densities.added(study, n=300, true_before=2 * len(right))
+    assert found.n_right == 150 and set(found.new) <= set(right)
+    np.testing.assert_array_equal(found.wrong, wrong)
+    before, same, _ = found.confidence.values()
+    assert (same - before).min() > 0
+    mine, k = study.mine("HTJ"), ORDER.index("HTJ")
+    score = np.append(study.top.confidence[mine], found.new)
+    is_right = np.append(study.correct[mine], np.ones(150, dtype=bool))
+    c = study.curve("kde", ORDER[k], score)
+    assert found.nll["before"] == pytest.approx(-np.log(np.where(is_right, c, 1 - c)).mean())
+    assert found.nll["after, at the same bandwidth"] < found.nll["before"]
+
+
+def test_spread_scores_stay_in_their_bins_and_keep_their_class(study) -> None:
+    X = spread(study, np.random.default_rng(0))
+    np.testing.assert_allclose(X.sum(axis=1), 1)
+    assert (X.argmax(axis=1) == study.top.predicted).all()
+    score = X.max(axis=1)
+    assert (np.floor(study.top.confidence / BIN) == np.floor(score / BIN + 1e-9)).all()
+    assert len(np.unique(score)) > len(np.unique(study.top.confidence))
+
+
+def told(study) -> dict[str, bool]:
+    return {claim.text: claim.holds for claim in claims(study)}
+
+
+def test_claims_hold_or_fail_by_the_numbers(study) -> None:
+    here = told(study)
+    order = "b_mon ≥ b_mon2 ≥ b_mon4 on every class"
+    assert here[order]
+    turned = replace(study, models={**study.models, "kde_b_mon": study.models["kde_b_mon4"], "kde_b_mon4": study.models["kde_b_mon"]})
+    assert not told(turned)[order]
+    (calibrated,) = [text for text in here if text.startswith("KDE(b_mon2) is better than uncalibrated on every class")]
+    assert here[calibrated]
+    assert not told(replace(study, models={**study.models, "none": study.models["kde"]}))[calibrated]
+
+
+def test_the_claim_on_minor_capsid_reads_its_precision(study) -> None:
+    mine = study.mine("Minor capsid")
+    y = study.y.copy()
+    y[mine] = (ORDER.index("Minor capsid") + 1) % len(ORDER)
+    y[mine[:4]] = ORDER.index("Minor capsid")  # 4 of 60 are .07
+    first = next(claims(replace(study, y=y)))
+    assert first.holds and first.found == "4 of 60: .067"
+    assert not next(claims(study)).holds
+
+
+def test_held_out_halves_share_no_row_and_are_judged_by_the_other(study) -> None:
+    alone = replace(study, models={method: study.models[method] for method in ("none", "histogram")})
+    (half,) = held_out(alone, 1)
+    assert len(half.y) == len(study.y) / 2
+    in_sample = alone.fitted_to(half.X, half.y)
+    assert np.mean(list(half.nll["histogram"].values())) > np.mean(list(in_sample.nll["histogram"].values()))
+
+
+def test_claims_of_several_count_those_that_hold(study) -> None:
+    (first, *_) = of_several([study])
+    assert first.found.startswith(f"in {int(first.holds)} of 1 draws")
+
+
+def test_verdicts_say_pass_or_fail_and_count() -> None:
+    told = verdicts([Claim("a", True, "1"), Claim("b", False, "2")])
+    assert told == "- pass: a. 1\n- FAIL: b. 2\n\n1 of 2 hold."
+
+
+@pytest.mark.parametrize("draw", [joint.figure1, curves.figure7, curves.figure8, curves.figure13, densities.figure5, bars.figure17])
+def test_it_is_drawn_on_the_scale_of_the_paper(study, draw) -> None:
+    figure = draw(study)
+    figure.canvas.draw()
+    if draw in (curves.figure7, curves.figure8, curves.figure13):
+        assert {axes.xaxis.get_major_formatter()(1.0) for axes in figure.axes} == {"10"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("draw", [curves.figure9, curves.figure14, lambda study: densities.figure15(study, densities.added(study))])
+def test_figures_of_many_panels_are_drawn(study, draw) -> None:
+    draw(study).canvas.draw()
+
+
+def test_figure_6_of_another_data_set(study) -> None:
+    figure = densities.figure6(study.X, study.y, 2, "made up")
+    left, right = figure.axes
+    assert len(left.lines) == 3 and len(right.lines) == 2
+
+
+@pytest.mark.slow
+def test_runs_are_found_and_their_models_with_them(study, kdg, tmp_path) -> None:
+    labels = np.array(ORDER)[study.y]
+    pd.DataFrame(study.X, columns=list(ORDER)).assign(label=labels).to_parquet(tmp_path / "rows.parquet")
+    code, _, err = kdg(
+        "run", "-m", "experiment=paper/p2/phanns", "dataset.path=rows.parquet", "calibrator=none,histogram", "hydra/launcher=basic"
+    )
+    assert code == 0, err
+    found = study_of(tmp_path / "outputs")
+    assert found is not None and set(found.models) == {"none", "histogram"} and len(found.y) == len(study.y)
+    assert found.nll["histogram"] == pytest.approx(study.nll["histogram"])
+    assert study_of(tmp_path / "nothing") is None

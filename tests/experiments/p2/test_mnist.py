@@ -1,0 +1,146 @@
+"""The study of MNIST ensembles, on rows of a few pixels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import log_softmax, softmax
+
+from experiments.p2.mnist import figures, pool
+from experiments.p2.mnist.claims import claims
+from experiments.p2.mnist.measure import ALL, METHODS, UNCALIBRATED, errors, measure, measured, members_of
+from experiments.p2.mnist.pool import Pool, together, train
+from experiments.p2.mnist.tables import by_class, overall
+from kdgraph.errors import DataError
+from kdgraph.metrics import TopLabel
+
+NETWORKS, ROWS = 20, 600
+
+
+@pytest.fixture
+def said(tmp_path) -> Pool:
+    """Networks that know the label and a noise of their own."""
+    rng = np.random.default_rng(0)
+    labels = {name: np.arange(ROWS) % 10 for name in ("1", "2")}
+    log_proba = {}
+    for name, y in labels.items():
+        signal = 2.0 * np.eye(10)[y] + rng.normal(size=(ROWS, 10))  # what all networks see of a row
+        log_proba[name] = log_softmax(signal + rng.normal(size=(NETWORKS, ROWS, 10)), axis=2).astype(np.float32)
+    return Pool(tmp_path, log_proba, labels)
+
+
+def test_what_an_ensemble_says(said):
+    members = members_of(3, NETWORKS)
+    assert len(set(members.tolist())) == 10
+    np.testing.assert_array_equal(members, members_of(3, NETWORKS))
+    log_proba = said.log_proba["2"][members].astype(float)
+    product = np.exp(log_proba).prod(axis=0)
+    np.testing.assert_allclose(said.ensemble(members, "sum_logs")["2"], product / product.sum(axis=1, keepdims=True), rtol=1e-6)
+    np.testing.assert_allclose(together(log_proba, "mean"), softmax(log_proba, axis=2).mean(axis=0), rtol=1e-5)
+
+
+def test_errors_are_those_of_a_loop():
+    rng = np.random.default_rng(1)
+    top = TopLabel(rng.integers(3, size=200), rng.uniform(0.4, 0.99, 200), 3)
+    y = rng.integers(3, size=200)
+    found = {(entry["class"], entry["metric"]): entry["value"] for entry in errors(top, y)}
+    for k in range(3):
+        costs, gaps = [], {}
+        for row in np.flatnonzero(top.predicted == k):
+            c, right = top.confidence[row], y[row] == k
+            costs.append(-np.log(c if right else 1 - c))
+            gaps.setdefault(int(np.ceil(c * 15)), []).append(right - c)
+        n = len(costs)
+        assert found[str(k), "NLL"] == pytest.approx(np.mean(costs))
+        assert found[str(k), "ECE1"] == pytest.approx(sum(abs(sum(gap)) for gap in gaps.values()) / n)
+        assert found[str(k), "ECE2"] == pytest.approx(np.sqrt(sum(len(gap) * np.mean(gap) ** 2 for gap in gaps.values()) / n))
+    mean = sum(found[str(k), "NLL"] * (top.predicted == k).sum() for k in range(3)) / 200
+    assert found[ALL, "NLL"] == pytest.approx(mean)
+
+
+@pytest.mark.slow
+def test_a_study_from_networks_to_tables_and_figures(said, monkeypatch):
+    monkeypatch.setattr("experiments.p2.mnist.measure.PART", 2)
+    lines = list(measure(said, 4, "mean"))
+    assert [line.split(": ")[1] for line in lines] == ["ensembles 0 to 1", "ensembles 2 to 3"]
+    assert list(measure(said, 4, "mean")) == []  # all there
+    found = measured(said, 3, "mean")
+    assert set(found.ensemble) == {0, 1, 2}
+    assert set(found.method) == {*METHODS, UNCALIBRATED}
+    table = overall(found)
+    assert table.count("\n") == 1 + len(METHODS) + 1
+    value = found[(found.method == "STS") & (found.metric == "NLL") & (found.test_set == "2") & (found["class"] == "4")].value
+    cell = by_class(found, "NLL").splitlines()[2].split("|")[6]
+    assert float(cell.split("/")[1]) == pytest.approx(value.median(), abs=5e-4)  # three digits
+    drawn = [*figures.of_ensemble(said, "mean"), *figures.of_medians(found), *figures.of_fully_trained(said, "mean")]
+    assert [name for name, _ in drawn] == [
+        "figure4", "figure10", "figure11", "figure12", "figure14b", "figure18", "figure19", "figure16_joint", "figure16"]  # fmt: skip
+    for _, draw in drawn:
+        assert draw().axes
+    assert len(list(claims(found))) == 7
+
+
+def numbers(**changed: float) -> pd.DataFrame:
+    """Measurements of which every claim holds, but for what is changed: ``method_set_class`` → NLL."""
+    nll = {"KDE(b_mon)": 0.3, "KDE(b_mon2)": 0.2, "KDE(b_mon4)": 0.1, "STS": 0.5, "histogram": 0.25}
+    bandwidth = {"KDE(b_mon)": 0.3, "KDE(b_mon2)": 0.2, "KDE(b_mon4)": 0.1, "KDE(b_opt)": 0.05}
+    rows = []
+    for ensemble in range(3):
+        for method in [*METHODS, UNCALIBRATED]:
+            for where in ("1", "2"):
+                for k in [*map(str, range(10)), ALL]:
+                    sign = 1e-3 if k != ALL and where == "2" and int(k) % 2 else 0  # half of the classes are harder on test set 2
+                    value = changed.get(f"{method} {where} {k}", nll.get(method, 0.3) + sign)
+                    rows.append((ensemble, method, where, k, "NLL", value))
+            rows += [(ensemble, method, "1", str(k), "bandwidth", changed.get(f"b {method}", value)) for k in range(10)
+                     if (value := bandwidth.get(method))]  # fmt: skip
+    return pd.DataFrame(rows, columns=["ensemble", "method", "test_set", "class", "metric", "value"])
+
+
+@pytest.mark.parametrize(
+    ("changed", "fails"),
+    [
+        ({}, []),
+        ({"b KDE(b_mon2)": 0.31}, [0]),
+        ({"b KDE(b_opt)": 0.2}, [1]),
+        ({"KDE(b_mon2) 2 all": 0.31}, [2]),
+        ({"TSwA 2 5": 0.51}, [3]),
+        ({f"KDE(b_mon2) 2 {k}": 0.26 for k in range(5)}, [4]),
+        ({f"Conf1 2 {k}": 0.2 for k in range(10)}, [5]),
+        ({f"Conf1 2 {k}": 0.4 for k in range(10)}, [5, 6]),
+    ],
+)
+def test_a_claim_fails_where_it_does_not_hold(changed, fails):
+    assert [place for place, claim in enumerate(claims(numbers(**changed))) if not claim.holds] == fails
+
+
+def rows_of_digits():
+    rng = np.random.default_rng(0)
+    centres = rng.normal(size=(10, 6))
+
+    def drawn(n: int):
+        y = np.arange(n) % 10
+        return (centres[y] + 0.3 * rng.normal(size=(n, 6))).astype(np.float32), y
+
+    return drawn(400), {"1": drawn(50), "2": drawn(50)}
+
+
+@pytest.mark.slow
+def test_a_pool_grows_and_keeps_its_recipe(tmp_path, monkeypatch):
+    monkeypatch.setattr(pool, "_rows", rows_of_digits)
+    monkeypatch.setitem(pool.RECIPES, "under_trained", pool.Recipe(0.01, 20))
+    with pytest.raises(DataError, match="no networks in"):
+        Pool.read(tmp_path)
+    (line,) = train(tmp_path, "under_trained", 10)
+    assert " of test set 2 right" in line
+    first = Pool.read(tmp_path)
+    assert first.size == 10
+    assert (first.ensemble(np.arange(10), "mean")["2"].argmax(axis=1) == first.labels["2"]).mean() > 0.9
+    assert len(list(train(tmp_path, "under_trained", 20))) == 1  # the second block alone
+    both = Pool.read(tmp_path)
+    np.testing.assert_array_equal(both.log_proba["1"][:10], first.log_proba["1"])
+    assert len(np.unique(both.log_proba["1"][:, 0], axis=0)) == 20
+    assert Pool.read(tmp_path, 10).size == 10
+    with pytest.raises(DataError, match="another recipe"):
+        list(train(tmp_path, "as_printed", 20))

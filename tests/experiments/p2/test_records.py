@@ -1,0 +1,111 @@
+"""The table of records from what finished runs say, against rows that are filled and intervals by hand."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from sklearn.frozen import FrozenEstimator
+
+from experiments.p2.cifar10h import scores
+from experiments.p2.records import by_split, claim, entries, half_width, table
+from kdgraph.calibration.top_label import TemperatureScaling
+from kdgraph.config import plan
+from kdgraph.metrics import TopLabel, nll, nll_top
+from kdgraph.parents import GivenScores
+
+
+def record(calibrator: str, seed: int, metrics: dict[str, float | None], parent: dict[str, float], chosen: str | None = None) -> dict:
+    said = [{"metric": name, "of": of, "on": "test", "value": value} for of, values in (("calibrated", metrics), ("parent", parent))
+            for name, value in values.items()]  # fmt: skip
+    about = {"name": "record", "n_test": 100, "n_calibration": 200}
+    return {"dataset": about, "seed": seed, "calibrator": calibrator, "metrics": said, "learnt": {"calibrator": {"chosen": chosen}}}
+
+
+def drawn(chosen_wins: int = 20) -> list[dict]:
+    """Twenty splits of three calibrators; the chosen one is better in so many of them."""
+    rng, found = np.random.default_rng(0), []
+    for seed in range(20):
+        binary = {"sts": 0.5 + 0.01 * rng.normal(), "temperature": 0.52}
+        binary["best_top"] = binary["sts"] + (-0.01 if seed < chosen_wins else 0.01)
+        parent = {"nll_top": 0.6, "nll": 2.0 + 0.1 * rng.random(), "nll_top_clipped": 0.0}
+        for name, value in binary.items():
+            full = 1.9 if name == "temperature" else None
+            found.append(record(name, seed, {"nll_top": value, "nll": full, "nll_top_clipped": 1.0}, parent, "tswa_ridge"))
+    return found
+
+
+def test_the_full_nll_of_a_confidence_is_that_of_rows_that_are_filled():
+    rng = np.random.default_rng(0)
+    X = rng.dirichlet(np.ones(5), size=400)
+    y = np.where(rng.random(400) < 0.5, X.argmax(axis=1), rng.integers(5, size=400))
+    parent = FrozenEstimator(GivenScores().fit(X))
+    model = TemperatureScaling(parent, by_class=True, fill_proba=True).fit(X, y, X_calibration=X, y_calibration=y)
+    binary = nll_top(y, TopLabel(X.argmax(axis=1), model.predict_confidence(X)))
+    one = record("csts", 0, {"nll_top": binary, "nll": None}, {"nll_top": nll_top(y, X), "nll": nll(y, X, clip=1e-12)})
+    found = by_split(pd.DataFrame(entries([one])))["full_nll"]
+    assert found.loc[0, "csts"] == pytest.approx(nll(y, model.predict_proba(X), clip=1e-12), rel=1e-12)
+    assert found.loc[0, "none"] == nll(y, X, clip=1e-12)
+
+
+def test_an_interval_is_wider_than_that_of_splits_that_share_nothing():
+    difference = pd.Series([0.1, 0.2, 0.4, 0.1])
+    plain = stats.t.interval(0.95, 3, loc=difference.mean(), scale=stats.sem(difference))
+    assert half_width(difference, 0.0) == pytest.approx((plain[1] - plain[0]) / 2)
+    assert half_width(difference, 0.5) == pytest.approx((plain[1] - plain[0]) / 2 * np.sqrt(1 + 4 * 0.5))
+    assert np.isnan(half_width(pd.Series([0.1]), 0.5))
+
+
+def test_the_table_has_a_row_for_each_calibrator_and_the_parent():
+    lines = table(pd.DataFrame(entries(drawn(chosen_wins=17)))).splitlines()
+    head, *rows = [[cell.strip() for cell in text.strip("| ").split("|")] for text in lines if "---" not in text]
+    assert head == ["calibrator", "binary NLL", "full NLL", "beats sts", "beats temperature", "clipped"]
+    found = {row[0]: dict(zip(head[1:], row[1:], strict=True)) for row in rows}
+    assert next(iter(found)) == "best_top" and set(found) == {"best_top", "sts", "temperature", "none"}
+    assert found["best_top"]["beats sts"] == "17/20" and found["sts"]["beats sts"] == "–"
+    assert found["best_top"]["binary NLL"].startswith("**") and found["none"]["full NLL"].startswith("2.0")
+    assert found["temperature"]["full NLL"] == "**1.9000**" and found["sts"]["full NLL"].startswith("*1.9")
+    assert found["temperature"]["binary NLL"].startswith(".5200 ± ") and found["best_top"]["clipped"] == "1.0"
+
+
+@pytest.mark.parametrize(("wins", "holds"), [(20, True), (18, True), (17, False)])
+def test_the_chosen_one_has_to_win_in_eighteen_of_twenty(wins, holds):
+    records = drawn(wins)
+    said = claim("record", pd.DataFrame(entries(records)), records)
+    assert said is not None and said.holds == holds
+    assert said.found.startswith(f"{wins} of 20, by ") and said.found.endswith("chosen: tswa_ridge 20")
+    without = [each for each in records if each["calibrator"] != "sts"]
+    assert claim("record", pd.DataFrame(entries(without)), without) is None
+
+
+def test_votes_are_shares():
+    counts = np.array([[3, 1, 0], [0, 0, 5]])
+    np.testing.assert_array_equal(scores(counts), [[0.75, 0.25, 0], [0, 0, 1]])
+    with pytest.raises(ValueError, match=r"^every row needs votes, and no fewer than 0 for a class; row 1 has \[0, 0, 0\]$"):
+        scores(counts * np.array([[1], [0]]))
+
+
+@pytest.mark.slow
+def test_the_experiment_runs_and_its_table_is_printed(tmp_path):
+    """Two calibrators, two splits of a record of a few rows that differ."""
+    rng = np.random.default_rng(0)
+    X = rng.dirichlet(np.ones(3), size=400)
+    y = np.where(rng.random(400) < X.max(axis=1), X.argmax(axis=1), rng.integers(3, size=400))
+    np.savez(tmp_path / "few.npz", predictions=X, ground_truth=y)
+    words = ["experiment=paper/p2/records", f"dataset.path={tmp_path / 'few.npz'}", "method=sts,best_top", "seed=0,1", f"out={tmp_path}"]
+    assert len(plan(words).jobs) == 4
+    root = Path(__file__).parents[3]
+    subprocess.run([sys.executable, "-m", "kdgraph", "run", "-m", *words], cwd=root, check=True, capture_output=True)
+    records = [json.loads(path.read_text()) for path in tmp_path.glob("few/*/*/result.json")]
+    assert len(records) == 4 and len({r["dataset"]["fingerprint"] for r in records}) == 2  # each seed divides the rows anew
+    said = subprocess.run(
+        [sys.executable, "-m", "experiments.p2.records", str(tmp_path)], cwd=root, check=True, capture_output=True, text=True
+    )
+    assert "200 calibration rows, 200 test rows, 2 splits" in said.stdout and "| best_top |" in said.stdout
+    assert "few: chosen by cross-validated binary NLL beats sts" in said.stdout
