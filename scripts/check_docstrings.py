@@ -45,6 +45,7 @@ PLUMBING = frozenset(
         "metrics/registry.py",
         "metrics/scoring.py",
         "metrics/shared.py",
+        "parents/naming.py",
         "parents/networks/checkpoint.py",
         "parents/networks/determinism.py",
         "parents/networks/progress.py",

@@ -1,7 +1,8 @@
 """Scores of the PhANNs test set, row by row, from the table that its authors published: precision by class and threshold.
 
 Usage, in the root of the repository: ``python -m experiments.p2.phanns test_set_stats.csv phanns.parquet``. The table is in the repository
-of PhANNs (Cantu et al., 2020; MIT); the file that is written is for ``kdg run dataset=scores dataset.path=phanns.parquet``.
+of PhANNs (Cantu et al., 2020; MIT); the file that is written is for ``kdg run -m experiment=paper/p2/phanns dataset.path=phanns.parquet``.
+``--spread 0`` puts each score somewhere in its bin, by this seed, and not in its middle: what hangs on where it is?
 
 Salamon et al. show these 46,801 proteins in Figures 1, 5 to 9, 13 to 15 and 17, and no protein's score was published. But a precision is a
 fraction TP/(TP + FP) of whole numbers, and TP and FP only fall as the threshold rises. In lowest terms, times the least multiple at which
@@ -13,8 +14,9 @@ classes). There the recall at the threshold before the last, whose numerator is 
 
 from __future__ import annotations
 
-import sys
+import argparse
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -60,37 +62,45 @@ def counted(table: pd.DataFrame) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def rows(found: pd.DataFrame) -> pd.DataFrame:
+def rows(found: pd.DataFrame, rng: np.random.Generator | None = None) -> pd.DataFrame:
     """A row for each protein: the scores of the classes, which sum to 1, and the label.
 
-    A score stands in the middle of its bin, as a share of the highest threshold; what it leaves is spread evenly over the other classes,
-    which nobody published, and so is the true class of a row that is wrong.
+    A score stands in the middle of its bin, or with ``rng`` anywhere in it, as a share of the highest threshold; what it leaves is spread
+    evenly over the other classes, whose scores nobody published. The true class of a row that is wrong was not published either: here it is
+    the class after the predicted one.
     """
     names = list(dict.fromkeys(found["class"]))
     top, step = float(found.threshold.max()), float(np.diff(found.threshold.unique()).min())
     parts = []
     for k, name in enumerate(names):
         of_class = found[found["class"] == name]
-        at = np.minimum(of_class.threshold + step / 2, top).to_numpy() / top
+        threshold = of_class.threshold.to_numpy()
         wrong_label = names[(k + 1) % len(names)]
         for column, label in (("right", name), ("wrong", wrong_label)):
             cumulative = of_class[column].to_numpy()
-            score = np.repeat(at, cumulative - np.append(cumulative[1:], 0))
+            lower = np.repeat(threshold, cumulative - np.append(cumulative[1:], 0))
+            within = step * (np.full(len(lower), 0.5) if rng is None else rng.random(len(lower)))
+            score = np.minimum(lower + within, top) / top
             others = np.repeat(((1 - score) / (len(names) - 1))[:, None], len(names), axis=1)
             others[:, k] = score
             parts.append(pd.DataFrame(others, columns=names).assign(label=label))
     return pd.concat(parts, ignore_index=True)
 
 
-def main(source: str, target: str) -> None:
+def main() -> None:
     """Write the rows, and print how many of each class there are."""
-    found = counted(pd.read_csv(source))
-    rows(found).to_parquet(target, index=False)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("table", type=Path, help="test_set_stats.csv")
+    parser.add_argument("rows", type=Path, help="the parquet file to write")
+    parser.add_argument("--spread", type=int, metavar="SEED", help="scores anywhere in their bins, not in the middle")
+    given = parser.parse_args()
+    found = counted(pd.read_csv(given.table))
+    rows(found, None if given.spread is None else np.random.default_rng(given.spread)).to_parquet(given.rows, index=False)
     totals = found.groupby("class", sort=False)[["right", "wrong"]].first()
     for name, of_class in totals.iterrows():
         print(f"{name:14}{of_class.right:8,} right{of_class.wrong:8,} wrong   {of_class.right / of_class.sum():.3f}")
-    print(f"{int(totals.to_numpy().sum()):,} rows → {target}")
+    print(f"{int(totals.to_numpy().sum()):,} rows → {given.rows}")
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

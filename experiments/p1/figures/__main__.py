@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from experiments.common.models import models_of
 from experiments.common.published import read_published
 from experiments.common.runs import Record, expected, runs_of
 from experiments.p1.figures import posteriors
@@ -120,7 +121,7 @@ def _maps(records: list[Record], outputs: Path) -> tuple[tuple[np.ndarray, np.nd
         for distance in ("geodesic", "euclidean"):
             for record in records:
                 if record["parent"] == group and record["config"]["calibrator"]["distance"] == distance:
-                    splits, parent, model = posteriors.models_of(record, outputs)
+                    splits, parent, model = models_of(record, outputs)
                     shown = shown or (splits.train.X[:SHOWN_POINTS], splits.train.y[:SHOWN_POINTS])
                     if "truth" not in maps:
                         maps["truth"] = posteriors.truth(splits)

@@ -1,17 +1,10 @@
-"""The maps of Figure 4: models of finished runs, from the runs' own store, on a grid."""
+"""The maps of Figure 4: models of finished runs on a grid."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-from experiments.common.runs import Record
-from kdgraph.config import RunConfig
-from kdgraph.runner import stages
-from kdgraph.runner.stored import StoredStages
-from kdgraph.runner.watch import Watch
 
 REACH, SIDE = 2.0, 200  # the square [-2, 2]², points along each side
 EXTENT = (-REACH, REACH, -REACH, REACH)
@@ -22,15 +15,6 @@ def grid_points() -> np.ndarray:
     """Float[SIDE², 2], centres of the cells of the square, x₁ fastest."""
     centres = (np.arange(SIDE) + 0.5) * (2 * REACH / SIDE) - REACH
     return np.column_stack([axis.ravel() for axis in np.meshgrid(centres, centres)])
-
-
-def models_of(record: Record, folder: Path) -> tuple[Any, Any, Any]:
-    """Splits, parent and calibrated model of a finished run: from the store below ``folder``, else fitted again, which gives the same."""
-    config = RunConfig(**record["config"], out=str(folder), method=record["method"])
-    splits = stages.split(config.dataset, config.seed)
-    stored = StoredStages(config, splits, Watch())
-    parent = stored.fit().value
-    return splits, parent, stored.calibrate(parent).value
 
 
 def first_class(model: Any) -> np.ndarray:

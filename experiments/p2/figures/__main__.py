@@ -1,0 +1,130 @@
+"""Draw what can be drawn of the figures of Salamon et al. on PhANNs, from finished runs, and print their claims with pass or FAIL.
+
+``python -m experiments.p2.figures outputs`` after the experiment ``paper/p2/phanns``. ``--only figure9`` draws one; ``--spread 5`` asks the
+claims 5 times more, with the scores anywhere in their bins, ``--halves 5`` of rows that were not fitted; ``--record
+wideresnet-16-4-cifar-10.npz`` draws Figure 6, which needs scores of classes that were not predicted, from another data set.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from experiments.common.claims import Claim, verdicts
+from experiments.p2.figures import bars, curves, densities, joint
+from experiments.p2.figures.claims import FIGURE_17, claims, held_out, of_several, with_spread_scores
+from experiments.p2.figures.study import LABELS, Study, study_of
+from kdgraph.data.tables import ScoreFile
+from kdgraph.figures import save
+
+HERE = Path(__file__).resolve().parents[1] / "pictures"
+"""Of the paper."""
+DRAWN = {
+    "figure1": (joint.figure1, ("none",)),
+    "figure5": (densities.figure5, ("kde",)),
+    "figure7": (curves.figure7, ("kde",)),
+    "figure8": (curves.figure8, ("cum", "cum_plus", "cum_star", "kde")),
+    "figure9": (curves.figure9, ("cum_star", "kde")),
+    "figure13": (curves.figure13, ("kde_b_opt", "kde")),
+    "figure14a": (curves.figure14, ("kde_b_mon", "kde")),
+    "figure17": (bars.figure17, tuple(LABELS)),
+}
+"""Figures that runs alone can be asked for, and the calibrators whose runs they need; 6 and 15 need more."""
+NO_FIGURE_6 = "figure6: needs the scores of rows that were not predicted as the class, which PhANNs did not publish; give --record FILE"
+
+
+def main() -> None:
+    """Draw and print all that the runs allow."""
+    given = _arguments()
+    wanted = given.only or FIGURES
+    study = study_of(given.outputs, tuple(given.free)) if set(wanted) != {"figure6"} else None
+    for name in wanted:
+        start = time.monotonic()
+        if name == "figure6":
+            _figure6(given)
+        elif study is not None and not _missing(study, name):
+            _figure15(study, given.to) if name == "figure15" else _save(DRAWN[name][0](study), given.to / name)
+        print(f"{name}: {time.monotonic() - start:.0f} s", file=sys.stderr)
+    if study is not None and "figure17" in wanted and not _missing(study, "figure17"):
+        _print(study, given)
+
+
+def _missing(study: Study, name: str) -> bool:
+    """Whether a run is not there that the figure needs, and say so."""
+    needed = DRAWN[name][1] if name in DRAWN else ("kde",)
+    missing = [method for method in needed if method not in study.models]
+    if missing:
+        print(f"{name}: not drawn without the runs of {', '.join(missing)}", file=sys.stderr)
+    return bool(missing)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("outputs", nargs="?", type=Path, default=Path("outputs"), help="where the runs are")
+    parser.add_argument("--to", type=Path, default=HERE, help="where the pictures go")
+    parser.add_argument(
+        "--free", nargs="*", default=[], metavar="KEY", help="more config keys in which runs may differ from the experiment's"
+    )
+    parser.add_argument("--only", nargs="*", choices=list(FIGURES), help="these figures")
+    parser.add_argument(
+        "--spread", type=int, default=0, metavar="N", help="ask the claims N times more, with scores anywhere in their bins"
+    )
+    parser.add_argument("--halves", type=int, default=0, metavar="N", help="and N times more, fitted to one half and judged by the other")
+    parser.add_argument("--record", help="scores of another data set for Figure 6, a .npz file with ground_truth and predictions")
+    parser.add_argument("--of", type=int, default=3, metavar="CLASS", help="which class of the record (default: 3, cats of CIFAR-10)")
+    return parser.parse_args()
+
+
+def _figure6(given: argparse.Namespace) -> None:
+    if given.record is None:
+        print(NO_FIGURE_6, file=sys.stderr)
+        return
+    rows = ScoreFile(given.record, target="ground_truth").load()
+    title = f"{rows.name}, {len(rows.y):,} rows, class {given.of}"
+    _save(densities.figure6(rows.X, rows.y, given.of, title), given.to / "figure6")
+
+
+def _figure15(study: Study, to: Path) -> None:
+    """The figure, whether confidence only rises, and what it costs not to recalibrate."""
+    found = densities.added(study)
+    _save(densities.figure15(study, found), to / "figure15")
+    before, *after = found.confidence
+    print(f"## Figure 15: {densities.ADDED:,} more true HTJ, {found.n_right:,} of them predicted as HTJ\n")
+    told = []
+    for said in after:
+        rise = found.confidence[said] - found.confidence[before]
+        numbers = f"from {rise.min():+.3f} to {rise.max():+.3f}, mean {rise.mean():+.3f} over scores"
+        told.append(Claim(f"Confidence only rises (Section XIII B), {said}", bool(rise.min() >= 0), numbers))
+    lost = found.nll[before] - found.nll[after[-1]]
+    nll = [study.nll[method]["HTJ"] for method in FIGURE_17 if method in study.nll and method != "none"]
+    numbers = (
+        f"{lost:.3f} nats a row ({found.nll[before]:.3f} before, {found.nll[after[-1]]:.3f} recalibrated) against {max(nll) - min(nll):.3f}"
+    )
+    text = "Label-shift error is larger than the differences between the techniques (Section XV), here of HTJ alone"
+    told.append(Claim(text, lost > max(nll) - min(nll), numbers))
+    print(verdicts(told) + "\n")
+
+
+def _print(study: Study, given: argparse.Namespace) -> None:
+    print("## Figure 17: mean NLL of right and wrong in nats, by predicted class, in sample\n\n" + bars.nll_table(study) + "\n")
+    print("## Bandwidths on the scale of 10\n\n" + bars.bandwidth_table(study) + "\n")
+    print("## Claims\n\n" + verdicts(claims(study)) + "\n")
+    if given.spread:
+        print("## Claims, scores anywhere in their bins\n\n" + verdicts(of_several(with_spread_scores(study, given.spread))) + "\n")
+    if given.halves:
+        print("## Claims, fitted to one half and judged by the other\n\n" + verdicts(of_several(held_out(study, given.halves))) + "\n")
+
+
+def _save(figure: Any, stem: Path) -> None:
+    stem.parent.mkdir(parents=True, exist_ok=True)
+    for path in save(figure, stem, ["png"]):
+        print(path, file=sys.stderr)
+
+
+FIGURES = ("figure1", "figure5", "figure6", "figure7", "figure8", "figure9", "figure13", "figure14a", "figure15", "figure17")
+
+if __name__ == "__main__":
+    main()

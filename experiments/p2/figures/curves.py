@@ -1,0 +1,80 @@
+"""Figures 7 to 9, 13 and 14 A: confidence against the score, class by class."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
+
+from experiments.p2.figures.study import LABELS, LOW, Study
+from kdgraph.figures import ClassPanel, confidence_curves
+
+POINTS = 851
+"""Scores at which a curve is drawn: thousandths from .15 to 1."""
+SCORE = "PhANNs score of the predicted class"
+NO_TSWA = "no TSwA: the other classes' scores were not published"
+
+
+def grid() -> np.ndarray:
+    """Float[:data:`POINTS`], the scores as shares of the highest."""
+    return np.linspace(LOW, 1, POINTS)
+
+
+def figure7(study: Study) -> Figure:
+    """Classes whose score is nearly calibrated as it is."""
+    return by_class(study, ["kde"], ["Minor tail", "Portal"], note=NO_TSWA)
+
+
+def figure8(study: Study, name: str = "Tail fiber") -> Figure:
+    """Cumulative confidence of one class: all the way down, from the median, from the best cutoff."""
+    scores = grid()
+    panels = {
+        f"{name}: {LABELS[method]}": ClassPanel(
+            {
+                "cumulative": (scores, study.curve(method, name, scores)),
+                LABELS["kde"]: (scores, study.curve("kde", name, scores)),
+            },
+            {"PhANNs": study.bins(name)},
+        )
+        for method in ("cum", "cum_plus", "cum_star")
+    }
+    return _on_their_scale(panels, columns=3)
+
+
+def figure9(study: Study) -> Figure:
+    """Cumulative confidence from the best cutoff, on all classes."""
+    return by_class(study, ["cum_star", "kde"], study.shown)
+
+
+def figure13(study: Study) -> Figure:
+    """The bandwidth that leaving one out prefers, on the two classes of the paper."""
+    return by_class(study, ["kde_b_opt", "kde"], ["HTJ", "Major capsid"])
+
+
+def figure14(study: Study) -> Figure:
+    """Panel A: monotonic confidence, and confidence that may turn twice."""
+    return by_class(study, ["kde_b_mon", "kde"], study.shown)
+
+
+def by_class(study: Study, methods: Sequence[str], names: Sequence[str], note: str | None = None) -> Figure:
+    """Curves of methods over the shares of right rows, a panel for each class; one that is never predicted has none."""
+    scores = grid()
+    panels = {
+        name: ClassPanel(
+            {LABELS[method]: (scores, study.curve(method, name, scores)) for method in methods},
+            {"PhANNs": study.bins(name)},
+        )
+        for name in names
+        if name in study.classes and len(study.mine(name))
+    }
+    return _on_their_scale(panels, note=note)
+
+
+def _on_their_scale(panels: Mapping[str, ClassPanel], columns: int | None = None, note: str | None = None) -> Figure:
+    """Ticks from 0 to 10, as scores of PhANNs are: sums over ten networks."""
+    figure = confidence_curves(panels, identity="score / 10", columns=columns, score_label=SCORE, low=LOW, note=note)
+    for axes in figure.axes:
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{10 * value:g}"))
+    return figure

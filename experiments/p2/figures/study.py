@@ -1,0 +1,165 @@
+"""What the finished runs of ``experiment=paper/p2/phanns`` say: rows, fitted calibrators, their curves, and NLL by predicted class."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from sklearn.base import clone
+
+from experiments.common.models import models_of
+from experiments.common.runs import runs_of
+from kdgraph.answers import Model
+from kdgraph.metrics import ReliabilityBins, TopLabel, nll_top, reliability_bins
+
+EXPERIMENT = "paper/p2/phanns"
+FREE = ("dataset.path", "dataset.name", "dataset.made_by")
+"""Keys in which runs may differ from the experiment's: where the file is decides no number."""
+ORDER = (
+    "Major capsid",
+    "Minor capsid",
+    "Baseplate",
+    "Major tail",
+    "Minor tail",
+    "Portal",
+    "Tail fiber",
+    "Tail shaft",
+    "Collar",
+    "HTJ",
+    "Other",
+)
+"""Classes as the paper lists them."""
+LABELS = {
+    "none": "uncalibrated",
+    "precision": "Conf1",
+    "histogram": "histogram",
+    "kde_b_mon": "KDE(b_mon)",
+    "kde": "KDE(b_mon2)",
+    "kde_b_mon4": "KDE(b_mon4)",
+    "kde_b_opt": "KDE(b_opt)",
+    "cum": "Cum",
+    "cum_plus": "Cum+",
+    "cum_star": "Cum*",
+    "isotonic_top": "isotonic",
+}
+"""Calibrators by the names of the configuration and of the paper, in the order of tables."""
+LOW = 0.15
+"""Where the paper's curves begin, since "the kernel density's imagination" goes "wild" below (Section XIII D)."""
+
+
+@dataclass(frozen=True)
+class Study:
+    """Rows with scores and labels, and calibrators that were fitted to them.
+
+    Attributes
+    ----------
+    X : Float[n, K], scores of the classes; y : Int[n], labels.
+    classes : K names.
+    models : calibrator → parent and calibrator.
+    """
+
+    X: np.ndarray
+    y: np.ndarray
+    classes: tuple[str, ...]
+    models: Mapping[str, Model]
+
+    @cached_property
+    def top(self) -> TopLabel:
+        """Predicted class and score of each row."""
+        return TopLabel.of(self.X)
+
+    @cached_property
+    def correct(self) -> np.ndarray:
+        """Bool[n]: whether the prediction is right."""
+        return self.top.correct(self.y)
+
+    @property
+    def shown(self) -> list[str]:
+        """Classes in the order of the paper."""
+        return sorted(self.classes, key=lambda name: ORDER.index(name) if name in ORDER else len(ORDER))
+
+    def mine(self, name: str) -> np.ndarray:
+        """Int[m]: rows that are predicted as this class."""
+        return np.flatnonzero(self.top.predicted == self.classes.index(name))
+
+    def scores(self, name: str) -> tuple[np.ndarray, np.ndarray]:
+        """Float[r] and Float[w]: scores of the right and of the wrong rows that are predicted as this class."""
+        mine = self.mine(name)
+        right = self.correct[mine]
+        return self.top.confidence[mine][right], self.top.confidence[mine][~right]
+
+    def bins(self, name: str, n: int = 10) -> ReliabilityBins:
+        """Shares of right rows in bins of the score of this class; the paper has ten."""
+        mine = self.mine(name)
+        return reliability_bins(self.top.confidence[mine], self.correct[mine], bins=n)
+
+    @cached_property
+    def confidence(self) -> dict[str, TopLabel]:
+        """Calibrator → what it says of every row."""
+        return {method: model.ask(["top"], self.X)["top"] for method, model in self.models.items()}
+
+    @cached_property
+    def nll(self) -> dict[str, dict[str, float]]:
+        """Calibrator → class → mean NLL in nats of right and wrong (Eq. 14) over the rows that are predicted as this class."""
+        return {
+            method: {name: nll_top(self.y[mine], top[mine], clip=1e-12) for name in self.shown if len(mine := self.mine(name))}
+            for method, top in self.confidence.items()
+        }
+
+    def learnt(self, what: str, method: str) -> dict[str, float]:
+        """Class → "bandwidth" or "sign_changes" of a kernel density calibrator, of the classes that have a curve."""
+        curves = self.models[method].after["calibrator"].curves_
+        found = {name: curves[self.classes.index(name)] for name in self.shown}
+        return {name: float(curve[what]) for name, curve in found.items() if curve}
+
+    def curve(self, method: str, name: str, scores: np.ndarray) -> np.ndarray:
+        """Float[g]: the confidence of this calibrator in this class at scores, Float[g] above 1/K."""
+        top = self.models[method].ask(["top"], rows_at(scores, self.classes.index(name), len(self.classes)))["top"]
+        return top.confidence
+
+    def fitted_to(self, X: np.ndarray, y: np.ndarray | None = None) -> Study:
+        """The same calibrators, fitted to other rows, Float[m, K], with labels Int[m] (default: the same), and judged by them."""
+        y = self.y if y is None else y
+        models = {
+            method: Model(model.parent, {part: clone(one).fit(X, y, X_calibration=X, y_calibration=y) for part, one in model.after.items()})
+            for method, model in self.models.items()
+        }
+        return replace(self, X=X, y=y, models=models)
+
+
+def rows_at(scores: np.ndarray, k: int, n_classes: int) -> np.ndarray:
+    """Float[g, K]: rows that are predicted as class k with these scores, Float[g] above 1/K; the others share what is left.
+
+    Raises
+    ------
+    ValueError
+        A score at which another class would be predicted.
+    """
+    if (scores <= 1 / n_classes).any():
+        raise ValueError(f"a score of {scores.min():g} may be no largest one of {n_classes}: it must be above 1/{n_classes}")
+    rows = np.repeat((1 - scores)[:, None] / (n_classes - 1), n_classes, axis=1)
+    rows[:, k] = scores
+    return rows
+
+
+def study_of(outputs: Path, free: tuple[str, ...] = ()) -> Study | None:
+    """The finished runs below ``outputs``, of the file that most of them are of; None where there is none."""
+    records = runs_of(EXPERIMENT, outputs, [*FREE, *free])
+    missing = [method for method in LABELS if method not in {record["calibrator"] for record in records}]
+    if missing:
+        print(f"{EXPERIMENT}: no run of {', '.join(missing)} found; kdg run experiment={EXPERIMENT} makes them", file=sys.stderr)
+    if not records:
+        return None
+    files = Counter(record["dataset"]["fingerprint"] for record in records)
+    most, _ = files.most_common(1)[0]
+    if len(files) > 1:
+        print(f"{EXPERIMENT}: runs of {len(files)} files; those of {most} are drawn", file=sys.stderr)
+    loaded = {record["calibrator"]: (record, *models_of(record, outputs)) for record in records if record["dataset"]["fingerprint"] == most}
+    record, splits, *_ = next(iter(loaded.values()))
+    models = {method: loaded[method][3] for method in LABELS if method in loaded}
+    return Study(splits.test.X, splits.test.y, tuple(record["dataset"]["classes"]), models)

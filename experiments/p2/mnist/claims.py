@@ -1,0 +1,96 @@
+"""What Salamon et al. say of their MNIST ensembles, tested on ours: a line for each, with its verdict and the numbers behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+from scipy.stats import binomtest
+
+from experiments.common.claims import Claim
+from experiments.p2.mnist.measure import ALL, BANDWIDTHS, METHODS, TEMPERATURES, UNCALIBRATED
+
+WORST_CLASS = "5"
+"""Of which the paper says that one temperature for all classes is significantly worse."""
+MOST = 0.95
+"""Share of ensembles in which a difference must have its sign, to be a clear one."""
+LEVEL = 0.05
+"""Of the sign tests over classes."""
+
+
+def claims(found: pd.DataFrame) -> Iterator[Claim]:
+    """Every claim, of measurements as :func:`experiments.p2.mnist.measure.measured` gives them."""
+    yield _bandwidths_fall(found)
+    yield _optimal_is_narrowest(found)
+    yield _relaxing_lowers_nll(found)
+    yield _one_temperature_is_worse(found)
+    yield _kernels_beat_histograms(found)
+    yield from _no_sign(found)
+
+
+def by_ensemble(found: pd.DataFrame, metric: str, test_set: str, klass: str = ALL) -> pd.DataFrame:
+    """One row for each ensemble, one column for each method."""
+    rows = found[(found.metric == metric) & (found.test_set == test_set) & (found["class"] == klass)]
+    return rows.pivot_table(index="ensemble", columns="method", values="value")
+
+
+def _bandwidths_fall(found: pd.DataFrame) -> Claim:
+    rows = found[found.metric == "bandwidth"].pivot_table(index=["ensemble", "class"], columns="method", values="value").dropna()
+    falls = (rows["KDE(b_mon)"] >= rows["KDE(b_mon2)"]) & (rows["KDE(b_mon2)"] >= rows["KDE(b_mon4)"])
+    medians = ", ".join(f"{name[4:-1]} {rows[name].median():.4f}" for name in BANDWIDTHS)
+    return Claim("b_mon ≥ b_mon2 ≥ b_mon4 (appendix)", bool(falls.all()), f"{falls.sum():,} of {len(falls):,} classes; medians {medians}")
+
+
+def _optimal_is_narrowest(found: pd.DataFrame) -> Claim:
+    rows = found[found.metric == "bandwidth"].pivot_table(index=["ensemble", "class"], columns="method", values="value").dropna()
+    means = rows[["KDE(b_opt)", "KDE(b_mon4)"]].mean()
+    seen = f"means {means.iloc[0]:.4f} and {means.iloc[1]:.4f}; smaller in {(rows['KDE(b_opt)'] < rows['KDE(b_mon4)']).mean():.0%}"
+    return Claim("b_opt is smaller than b_mon4 on the average (appendix)", bool(means.iloc[0] < means.iloc[1]), seen)
+
+
+def _relaxing_lowers_nll(found: pd.DataFrame) -> Claim:
+    order = ["KDE(b_mon)", "KDE(b_mon2)", "KDE(b_mon4)"]
+    medians = {where: by_ensemble(found, "NLL", where)[order].median() for where in ("1", "2")}
+    seen = "; ".join(f"set {where}: {', '.join(f'{value:.4f}' for value in each)}" for where, each in medians.items())
+    falls = all(bool((np.diff(each) <= 0).all()) for each in medians.values())
+    return Claim("Larger bandwidths force larger NLL, b_mon, b_mon2, b_mon4 (Figure 19)", falls, f"medians of all rows, {seen}")
+
+
+def _one_temperature_is_worse(found: pd.DataFrame) -> Claim:
+    shares = {}
+    for where in ("1", "2"):
+        rows = by_ensemble(found, "NLL", where, WORST_CLASS)
+        for name in TEMPERATURES:
+            if name != "STS":
+                shares[f"{name} on set {where}"] = float((rows["STS"] > rows[name]).mean())
+    seen = ", ".join(f"{name} {share:.1%}" for name, share in shares.items())
+    return Claim(
+        f"STS is worse than CSTS, TSwA and CSTSwA on class {WORST_CLASS} (Figure 18)", min(shares.values()) >= MOST,
+        f"ensembles in which it is: {seen}",
+    )  # fmt: skip
+
+
+def _kernels_beat_histograms(found: pd.DataFrame) -> Claim:
+    rows = found[(found.metric == "NLL") & (found.test_set == "2") & (found["class"] != ALL)]
+    medians = rows.pivot_table(index="class", columns="method", values="value", aggfunc="median")
+    better = medians["KDE(b_mon2)"] <= medians["histogram"]
+    seen = f"{better.sum()} of {len(better)} classes on test set 2, which no method saw (medians of NLL)"
+    return Claim("KDE(b_mon2) is at or below the histogram on most classes (Section XIV)", bool(better.sum() > len(better) / 2), seen)
+
+
+def _no_sign(found: pd.DataFrame) -> Iterator[Claim]:
+    """The paper's sentence has two halves: no sign at all, and in particular no bias of what was fitted on set 1.
+
+    All ensembles share both sets, so one of them may be harder for all methods alike; the uncalibrated scores, which were fitted on
+    neither, tell.
+    """
+    rows = found[(found.metric == "NLL") & (found["class"] != ALL)]
+    medians = rows.pivot_table(index=["method", "class"], columns="test_set", values="value", aggfunc="median")
+    higher = (medians["2"] > medians["1"]).groupby(level="method").sum()
+    classes = medians.index.get_level_values("class").nunique()
+    seen = ", ".join(f"{name} {higher[name]}" for name in [*METHODS, UNCALIBRATED])
+    for says, alternative in (("Differences of test sets 1 and 2 have no sign", "two-sided"), ("Set 2 is not uniformly worse", "greater")):
+        chance = min(binomtest(int(higher[name]), classes, alternative=alternative).pvalue for name in METHODS)
+        seen_here = f"classes of {classes} with a higher median NLL on set 2: {seen}; least p {chance:.3f} ({alternative} sign test)"
+        yield Claim(f"{says} (appendix)", bool(chance > LEVEL), seen_here)

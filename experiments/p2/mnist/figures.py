@@ -1,0 +1,94 @@
+"""The figures of Salamon et al. that show MNIST: of one ensemble its curves, of all of them medians by class."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from experiments.p2.mnist.measure import BANDWIDTHS, METHODS, TEMPERATURES, fitted, members_of
+from experiments.p2.mnist.pool import Combine, Pool
+from experiments.p2.mnist.tables import medians
+from kdgraph.figures import ClassPanel, confidence_curves, joint_distribution, method_bars
+from kdgraph.metrics import ReliabilityBins, TopLabel, reliability_bins
+
+LOW = 0.15
+"""Where the paper's curves begin: of lower scores there are too few."""
+SETS = {"1": "test set 1", "2": "test set 2"}
+GRID = 400
+Draw = Callable[[], Figure]
+
+
+def of_ensemble(pool: Pool, combine: Combine) -> Iterator[tuple[str, Draw]]:
+    """Figures 4, 10 to 12 and 14 B, of the first ensemble."""
+    proba = pool.ensemble(members_of(0, pool.size), combine)
+    yield "figure4", lambda: _panels(pool, proba, {}, both=True, identity=None)
+    for number, name in ((10, "STS"), (11, "CSTS"), (12, "TSwA")):
+        yield f"figure{number}", lambda name=name: _panels(pool, proba, {name: _cloud(pool, proba, name)})
+    yield "figure14b", lambda: _panels(pool, proba, {name: _curve(pool, proba, name) for name in list(BANDWIDTHS)[:2]}, both=True)
+
+
+def of_medians(found: pd.DataFrame) -> Iterator[tuple[str, Draw]]:
+    """Figures 18 and 19: medians over ensembles of the binary NLL."""
+    label = "median NLL of right or wrong"
+    for number, methods in ((18, TEMPERATURES), (19, BANDWIDTHS)):
+        yield (
+            f"figure{number}",
+            lambda methods=methods: method_bars(medians(found, "NLL", methods), ylabel=label, sets=list(SETS.values())),
+        )
+
+
+def of_fully_trained(pool: Pool, combine: Combine) -> Iterator[tuple[str, Draw]]:
+    """Figure 16: the joint distribution on test set 1 of the first ensemble, and the curves of KDE(b_mon2)."""
+    proba = pool.ensemble(members_of(0, pool.size), combine)
+    counts = np.zeros((10, 10), dtype=int)
+    np.add.at(counts, (pool.labels["1"], TopLabel.of(proba["1"]).predicted), 1)
+    yield "figure16_joint", lambda: joint_distribution(counts, [str(k) for k in range(10)])
+    yield "figure16", lambda: _panels(pool, proba, {"KDE(b_mon2)": _curve(pool, proba, "KDE(b_mon2)")})
+
+
+Lines = Callable[[int], tuple[np.ndarray, np.ndarray]]
+"""Class → score and confidence."""
+
+
+def _panels(
+    pool: Pool, proba: dict[str, np.ndarray], curves: dict[str, Lines], *, both: bool = False, identity: str | None = "score"
+) -> Figure:
+    panels = {}
+    for k in range(10):
+        shares = {title: _shares(proba[name], pool.labels[name], k) for name, title in SETS.items() if both or name == "1"}
+        panels[str(k)] = ClassPanel({name: line(k) for name, line in curves.items()}, shares)
+    return confidence_curves(panels, identity=identity, columns=5, low=LOW)
+
+
+def _shares(proba: np.ndarray, y: np.ndarray, k: int) -> ReliabilityBins:
+    top = TopLabel.of(proba)
+    mine = top.predicted == k
+    return reliability_bins(top.confidence[mine], (y == k)[mine], bins=10)
+
+
+def _curve(pool: Pool, proba: dict[str, np.ndarray], name: str) -> Lines:
+    """A line: the confidence depends on class and score alone, so rows that only differ in the score show it."""
+    model = fitted(METHODS[name], proba["1"], pool.labels["1"])
+    score = np.linspace(LOW, 1, GRID)
+
+    def line(k: int) -> tuple[np.ndarray, np.ndarray]:
+        rows = np.repeat(((1 - score) / 9)[:, None], 10, axis=1)
+        rows[:, k] = score
+        return score, model.predict_confidence(rows)
+
+    return line
+
+
+def _cloud(pool: Pool, proba: dict[str, np.ndarray], name: str) -> Lines:
+    """Dots: the rows of test set 1, in the order in which they come."""
+    model = fitted(METHODS[name], proba["1"], pool.labels["1"])
+    top, confidence = TopLabel.of(proba["1"]), model.predict_confidence(proba["1"])
+
+    def line(k: int) -> tuple[np.ndarray, np.ndarray]:
+        mine = top.predicted == k
+        return top.confidence[mine], confidence[mine]
+
+    return line

@@ -1,0 +1,141 @@
+"""Calibrators fitted on test set 1 of many ensembles, and measured on both test sets, class by class (Salamon et al., Appendix).
+
+Ensembles are measured in parts of :data:`PART`, a file each; a part that is there is not measured again.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.frozen import FrozenEstimator
+
+from experiments.p2.mnist.pool import Combine, Pool
+from kdgraph.calibration.top_label import (
+    ClassPrecision,
+    CumulativeConfidence,
+    HistogramBinning,
+    KernelDensityConfidence,
+    TemperatureScaling,
+    TopLabelCalibrator,
+)
+from kdgraph.metrics import TopLabel, ece, nll_top
+from kdgraph.parents import GivenScores
+
+Make = Callable[[Any], TopLabelCalibrator]
+
+TEMPERATURES: dict[str, Make] = {
+    "STS": lambda parent: TemperatureScaling(parent, by_class=False),
+    "CSTS": lambda parent: TemperatureScaling(parent, by_class=True),
+    "TSwA": lambda parent: TemperatureScaling(parent, by_class=False, awards=True),
+    "CSTSwA": lambda parent: TemperatureScaling(parent, by_class=True, awards=True),
+}
+"""Figure 18."""
+BANDWIDTHS: dict[str, Make] = {
+    "KDE(b_mon)": lambda parent: KernelDensityConfidence(parent, bandwidth="b_mon"),
+    "KDE(b_mon2)": lambda parent: KernelDensityConfidence(parent, bandwidth="b_mon2"),
+    "KDE(b_mon4)": lambda parent: KernelDensityConfidence(parent, bandwidth="b_mon4"),
+    "KDE(b_opt)": lambda parent: KernelDensityConfidence(parent, bandwidth="b_opt"),
+}
+"""Figure 19."""
+METHODS: dict[str, Make] = {
+    **TEMPERATURES,
+    **BANDWIDTHS,
+    "histogram": lambda parent: HistogramBinning(parent),
+    "CwOC": lambda parent: CumulativeConfidence(parent, theta="best"),
+    "Conf1": lambda parent: ClassPrecision(parent),
+}
+UNCALIBRATED = "uncalibrated"
+ALL = "all"
+"""What stands for the class where all rows are meant."""
+MEMBERS = 10
+PART = 20
+"""Ensembles of a file."""
+
+Measured = dict[str, Any]
+
+
+def measure(pool: Pool, ensembles: int, combine: Combine, *, n_jobs: int = 1) -> Iterator[str]:
+    """Measure the first ``ensembles`` of a pool, those that were not; yields a line for each part."""
+    from joblib import Parallel, delayed
+
+    folder = _folder(pool, combine)
+    folder.mkdir(exist_ok=True)
+    missing = [start for start in range(0, ensembles, PART) if not _part(folder, start).exists()]
+    parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
+    yield from parallel(delayed(_measure_part)(pool, combine, start) for start in missing)
+
+
+def measured(pool: Pool, ensembles: int, combine: Combine) -> pd.DataFrame:
+    """What was measured: ensemble, method, test set ("1", "2"), class ("0" to "9", "all"), metric (NLL, ECE1, ECE2, bandwidth), value."""
+    folder = _folder(pool, combine)
+    found = pd.concat([pd.read_parquet(_part(folder, start)) for start in range(0, ensembles, PART)], ignore_index=True)
+    return found[found.ensemble < ensembles]
+
+
+def members_of(ensemble: int, networks: int) -> np.ndarray:
+    """Int[10]: the members of an ensemble, drawn without replacement; the same for whoever asks."""
+    return np.sort(np.random.default_rng([networks, ensemble]).choice(networks, MEMBERS, replace=False))
+
+
+def fitted(make: Make, proba: np.ndarray, y: np.ndarray) -> TopLabelCalibrator:
+    """A calibrator that saw the rows Float[n, K] with their labels Int[n]."""
+    parent = FrozenEstimator(GivenScores().fit(proba))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of classes without a curve: the tables count them by the bandwidths that are missing
+        return make(parent).fit(proba, y, X_calibration=proba, y_calibration=y)
+
+
+def measure_ensemble(proba: dict[str, np.ndarray], labels: dict[str, np.ndarray]) -> Iterator[Measured]:
+    """Of one ensemble's probabilities on both test sets: every method, fitted on the first, on both."""
+    for name, make in METHODS.items():
+        model = fitted(make, proba["1"], labels["1"])
+        for where, rows in proba.items():
+            top = TopLabel.of(rows)
+            confidence = TopLabel(top.predicted, model.predict_confidence(rows), top.n_classes)
+            yield from ({"method": name, "test_set": where, **entry} for entry in errors(confidence, labels[where]))
+        if isinstance(model, KernelDensityConfidence):
+            for k, curve in enumerate(model.curves_):
+                value = curve["bandwidth"].item() if curve else np.nan
+                yield {"method": name, "test_set": "1", "class": str(k), "metric": "bandwidth", "value": value}
+    for where, rows in proba.items():
+        yield from ({"method": UNCALIBRATED, "test_set": where, **entry} for entry in errors(TopLabel.of(rows), labels[where]))
+
+
+def errors(top: TopLabel, y: np.ndarray) -> Iterator[Measured]:
+    """Binary NLL in nats a row, ECE1 and ECE2 (l1 and l2, 15 bins of equal width) of the rows predicted as each class, and of all."""
+    groups = {str(k): top.predicted == k for k in range(top.n_classes or 0)} | {ALL: np.ones(len(top), dtype=bool)}
+    for name, rows in groups.items():
+        if not rows.any():
+            continue
+        mine, right = top[rows], y[rows]
+        found = {"NLL": nll_top(right, mine), "ECE1": ece(right, mine), "ECE2": ece(right, mine, norm="l2")}
+        yield from ({"class": name, "metric": metric, "value": value} for metric, value in found.items())
+
+
+def _measure_part(pool: Pool, combine: Combine, start: int) -> str:
+    from threadpoolctl import threadpool_limits
+
+    found = []
+    with threadpool_limits(1):
+        for ensemble in range(start, start + PART):
+            proba = pool.ensemble(members_of(ensemble, pool.size), combine)
+            found += [{"ensemble": ensemble, **entry} for entry in measure_ensemble(proba, pool.labels)]
+    path = _part(_folder(pool, combine), start)
+    part = path.with_suffix(".part")
+    pd.DataFrame(found).to_parquet(part, index=False)
+    part.replace(path)
+    return f"{path}: ensembles {start} to {start + PART - 1}"
+
+
+def _folder(pool: Pool, combine: Combine) -> Path:
+    """Of one size of a pool: which members an ensemble has depends on it."""
+    return pool.folder / f"{combine}_of_{pool.size}"
+
+
+def _part(folder: Path, start: int) -> Path:
+    return folder / f"from_{start:04}.parquet"
