@@ -69,8 +69,8 @@ class Choice:
         fold = self._fold_of(calibration)
         if fold is not None:
             losses = self._cross_validated(train, calibration, fold)
-            self.nll_ = {name: float(by_row.mean()) for name, by_row in losses.items()}
-            self.chosen_, self.evidence_ = self._choice(losses)
+            self.nll_ = {name: float(np.average(by_row, weights=calibration.weight)) for name, by_row in losses.items()}
+            self.chosen_, self.evidence_ = self._choice(losses, calibration.weight)
         else:
             left = "the parent stays as it is" if self.default is None else f"{self.default} is used"
             warnings.warn(f"{self._too_few}: nothing can be judged, {left}", stacklevel=4)
@@ -78,14 +78,15 @@ class Choice:
             self.nll_ = {self.chosen_: None}
         self.calibrated_ = self._fitted(self.chosen_, train, calibration)
 
-    def _choice(self, losses: Mapping[str, np.ndarray]) -> tuple[str, float | None]:
-        """Who is used, and how clearly the best is better than the default."""
-        best = min(losses, key=lambda name: losses[name].mean())
+    def _choice(self, losses: Mapping[str, np.ndarray], weight: np.ndarray) -> tuple[str, float | None]:
+        """Who is used, and how clearly the best is better than the default, of losses of rows with weights Float[n]."""
+        best = min(losses, key=lambda name: self.nll_[name])
         if self.default is None:
             return best, None
-        gained = losses[self.default] - losses[best]
-        error = gained.std(ddof=1) / np.sqrt(len(gained))
-        evidence = float(gained.mean() / error) if error else 0.0
+        gained, n = losses[self.default] - losses[best], len(weight)
+        mean = np.average(gained, weights=weight)
+        error = np.sqrt(n / (n - 1) * np.sum((weight * (gained - mean)) ** 2)) / weight.sum()
+        evidence = float(mean / error) if error else 0.0
         return (best if evidence > self.margin else self.default), evidence
 
     def describe(self) -> dict[str, Any]:
@@ -134,10 +135,6 @@ class BestCalibrator(Choice, Uncalibrated):
     ----------
     chosen_, evidence_, nll_ : as in :class:`Choice`; in nats a row, and the label's probability counts as at least 1e-6.
 
-    Notes
-    -----
-    Weights of held-out rows do not count.
-
     Examples
     --------
     >>> from sklearn.datasets import make_moons
@@ -172,5 +169,5 @@ class BestCalibrator(Choice, Uncalibrated):
             return self.estimator_
         frozen = self.estimator_ if isinstance(self.estimator_, FrozenEstimator) else FrozenEstimator(self.estimator_)
         candidate = clone(self._candidates()[name]).set_params(estimator=frozen)
-        given = {"X_calibration": rows.X, "y_calibration": self.classes_[rows.y]}
+        given = {"X_calibration": rows.X, "y_calibration": self.classes_[rows.y], "sample_weight_calibration": rows.weight}
         return candidate.fit(train.X, self.classes_[train.y], **given)

@@ -52,7 +52,7 @@ class BestConfidence(Choice, TopLabelCalibrator):
 
     Notes
     -----
-    Weights of held-out rows do not count. The parent is asked once; its candidates see its scores. Where fewer than two calibration rows
+    The parent is asked once; its candidates see its scores. Where fewer than two calibration rows
     are right, or wrong, nothing can be judged, with a warning.
 
     Examples
@@ -100,13 +100,10 @@ class BestConfidence(Choice, TopLabelCalibrator):
         if name == NONE:
             return None
         classes = np.arange(len(self.classes_))
-        each, label = (
-            np.repeat(np.eye(len(classes)), 3, axis=0),
-            np.repeat(classes, 3),
-        )  # nothing is trained: they say which classes there are
+        each, label = np.repeat(np.eye(len(classes)), 3, axis=0), np.repeat(classes, 3)  # untrained: they say which classes there are
         scores = FrozenEstimator(GivenScores().fit(each, label))
         candidate = clone(self._candidates()[name]).set_params(estimator=scores)
-        return candidate.fit(each, label, X_calibration=rows.X, y_calibration=rows.y)
+        return candidate.fit(each, label, X_calibration=rows.X, y_calibration=rows.y, sample_weight_calibration=rows.weight)
 
     def _confidence(self, proba: np.ndarray, top: TopLabel) -> np.ndarray:
         if self.calibrated_ is None:

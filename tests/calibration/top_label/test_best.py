@@ -148,3 +148,22 @@ def test_where_nothing_can_be_judged_the_default_is_used(parent, rows):
 def test_bad_options_are_named(parent, rows, options, said):
     with pytest.raises(ParameterError, match=f"^{re.escape(said)}$"):
         fitted(parent, rows, **options)
+
+
+def test_weights_of_calibration_rows_count(rows, parent):
+    """In the loss, in the evidence, and in the fit of the one that is chosen."""
+    X, y, held, labels, _ = rows
+    weight = np.where(np.arange(len(held)) % 3 == 0, 5.0, 0.5)
+    given = {"X_calibration": held, "y_calibration": labels, "sample_weight_calibration": weight}
+    options = {"candidates": {"sts": TemperatureScaling(None)}, "default": "sts", "margin": 1e9, "random_state": 0}
+    best = BestConfidence(parent, **options).fit(X, y, **given)
+    alone = TemperatureScaling(parent).fit(X, y, **given)
+    assert best.calibrated_.shared_temperature_ == pytest.approx(alone.shared_temperature_, rel=1e-9)  # scores against probabilities: bits
+    proba = parent.predict_proba(held)
+    right = np.clip(proba.max(axis=1), 1e-12, 1 - 1e-12)
+    by_row = -np.log(np.where(proba.argmax(axis=1) == labels, right, 1 - right))
+    assert best.nll_["none"] == pytest.approx(np.average(by_row, weights=weight))
+    twice = BestConfidence(parent, **options).fit(X, y, **{**given, "sample_weight_calibration": 2 * weight})
+    assert twice.evidence_ == pytest.approx(best.evidence_, rel=1e-6)  # temperatures agree as far as their search goes
+    unweighted = BestConfidence(parent, **options).fit(X, y, X_calibration=held, y_calibration=labels)
+    assert unweighted.nll_["none"] != pytest.approx(best.nll_["none"], rel=1e-3)
