@@ -69,8 +69,9 @@ class Choice:
         fold = self._fold_of(calibration)
         if fold is not None:
             losses = self._cross_validated(train, calibration, fold)
-            self.nll_ = {name: float(np.average(by_row, weights=calibration.weight)) for name, by_row in losses.items()}
-            self.chosen_, self.evidence_ = self._choice(losses, calibration.weight)
+            means = {name: float(np.average(by_row, weights=calibration.weight)) for name, by_row in losses.items()}
+            self.nll_, best = means, min(means, key=means.__getitem__)
+            self.chosen_, self.evidence_ = self._choice(best, losses, calibration.weight)
         else:
             left = "the parent stays as it is" if self.default is None else f"{self.default} is used"
             warnings.warn(f"{self._too_few}: nothing can be judged, {left}", stacklevel=4)
@@ -78,9 +79,8 @@ class Choice:
             self.nll_ = {self.chosen_: None}
         self.calibrated_ = self._fitted(self.chosen_, train, calibration)
 
-    def _choice(self, losses: Mapping[str, np.ndarray], weight: np.ndarray) -> tuple[str, float | None]:
+    def _choice(self, best: str, losses: Mapping[str, np.ndarray], weight: np.ndarray) -> tuple[str, float | None]:
         """Who is used, and how clearly the best is better than the default, of losses of rows with weights Float[n]."""
-        best = min(losses, key=lambda name: self.nll_[name])
         if self.default is None:
             return best, None
         gained, n = losses[self.default] - losses[best], len(weight)
