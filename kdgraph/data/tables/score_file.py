@@ -94,7 +94,8 @@ class ScoreFile:
             raise DataError(f"{said(self.path)}: scores must be numbers [n, K] with a label for each row, got shapes {shapes}")
         if y.dtype.kind not in "iu" or y.min(initial=0) < 0 or y.max(initial=0) >= scores.shape[1]:
             rule = f"must hold the columns of the labels, 0 to {scores.shape[1] - 1}"
-            raise DataError(f"{said(self.path)}: {self.target} {rule}, got {y.dtype} up to {y.max(initial=0)}")
+            found = f"{y.dtype} up to {y.max(initial=0)}" if y.dtype.kind in "iu" else str(y.dtype)
+            raise DataError(f"{said(self.path)}: {self.target} {rule}, got {found}")
         return scores, y.astype(np.intp), np.arange(scores.shape[1]), None if words is None else self._roles_of_words(words, len(y))
 
     def _arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:

@@ -70,6 +70,11 @@ def test_a_class_that_no_row_has_is_a_class():
             "dataset.path=my.npz: label must hold the columns of the labels, 0 to 2, got int64 up to 3",
         ),
         (
+            {"scores": P, "label": np.array(list("abc"))[Y]},
+            "label",
+            "dataset.path=my.npz: label must hold the columns of the labels, 0 to 2, got <U1",
+        ),
+        (
             {"scores": 2 * P, "label": Y},
             "label",
             "my: probabilities must be at least 0 and sum to 1, row 0 has sum 2 and least score "
