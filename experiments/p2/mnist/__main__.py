@@ -25,7 +25,7 @@ from kdgraph.figures import save
 
 SCALES: dict[str, dict[str, tuple[int, int]]] = {
     "smoke": {"under_trained": (20, 20)},
-    "workstation": {"under_trained": (200, 400), "as_printed": (40, 100), "fully_trained": (10, 1)},
+    "workstation": {"under_trained": (200, 1000), "as_printed": (40, 100), "fully_trained": (10, 1)},
     "paper": {"under_trained": (1000, 1000), "as_printed": (1000, 1000), "fully_trained": (20, 20)},
 }
 """Scale → recipe → networks, ensembles of ten of them."""
