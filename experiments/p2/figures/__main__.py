@@ -15,8 +15,8 @@ from typing import Any
 
 from experiments.common.claims import Claim, verdicts
 from experiments.p2.figures import bars, curves, densities, joint
-from experiments.p2.figures.claims import FIGURE_17, claims, held_out, of_several, with_spread_scores
-from experiments.p2.figures.study import LABELS, Study, study_of
+from experiments.p2.figures.claims import claims, held_out, of_several, with_spread_scores
+from experiments.p2.figures.study import FIGURE_17, LABELS, Study, study_of
 from kdgraph.data.tables import ScoreFile
 from kdgraph.figures import save
 

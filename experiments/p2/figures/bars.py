@@ -5,23 +5,13 @@ from __future__ import annotations
 from matplotlib.figure import Figure
 
 from experiments.common.markdown import head, line, number
-from experiments.p2.figures.study import LABELS, Study
+from experiments.p2.figures.study import FIGURE_17, LABELS, Study
 from kdgraph.figures import method_bars
-
-DRAWN = {
-    "histogram": "histogram",
-    "kde_b_mon": "KDE(b_mon)",
-    "kde": "KDE(b_mon2)",
-    "kde_b_opt": "KDE(b_opt)",
-    "cum_star": "CwOC (Cum*)",
-    "none": "uncalibrated",
-}
-"""The methods of Figure 17 that the published counts allow, by its names; the three temperatures need the scores of the other classes."""
 
 
 def figure17(study: Study) -> Figure:
     """Bars of the mean NLL, in sample as in the paper."""
-    values = {said: {name: [value] for name, value in study.nll[method].items()} for method, said in DRAWN.items() if method in study.nll}
+    values = {LABELS[method]: {name: [value] for name, value in study.nll[method].items()} for method in FIGURE_17 if method in study.nll}
     return method_bars(values, ylabel="NLL of right and wrong, nats a row", sets=["in sample"])
 
 

@@ -10,11 +10,10 @@ from sklearn.model_selection import train_test_split
 
 from experiments.common.claims import Claim
 from experiments.common.markdown import number
-from experiments.p2.figures.study import Study
+from experiments.p2.figures.study import FIGURE_17, Study
 from kdgraph.figures.reliability import wilson_interval
 from kdgraph.metrics import ece
 
-FIGURE_17 = ("histogram", "kde_b_mon", "kde", "cum_star", "none")
 BIN = 0.01
 """How finely scores were published, as a share of the highest."""
 LEVEL = 0.9

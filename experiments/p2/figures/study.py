@@ -48,6 +48,8 @@ LABELS = {
     "isotonic_top": "isotonic",
 }
 """Calibrators by the names of the configuration and of the paper, in the order of tables."""
+FIGURE_17 = ("histogram", "kde_b_mon", "kde", "kde_b_opt", "cum_star", "none")
+"""The methods of that figure that the published counts allow; the three temperatures need the scores of the other classes."""
 LOW = 0.15
 """Where the paper's curves begin, since "the kernel density's imagination" goes "wild" below (Section XIII D)."""
 

@@ -64,15 +64,15 @@ class CurveCalibrator(PooledCalibrator):
         """Warn of classes that too many new rows are predicted as with scores where no calibration rows were; ``top`` is the parent's."""
         warn_of_beyond(self.seen_, self._curve_of(top.predicted), top.confidence)
 
-    def _fit_scores(self, rows: Rows) -> None:
-        super()._fit_scores(rows)
-        used = rows[rows.weight > 0]
-        top = TopLabel.of(np.asarray(used.X, dtype=np.float64))
+    def _fit_scores(self, rows: Rows) -> Rows:
+        used = super()._fit_scores(rows)
+        top = TopLabel.of(used.X)
         group, correct = self._curve_of(top.predicted), top.correct(used.y)
         each = [(k, label, group == k) for k, label in enumerate(self._curve_labels())]
         curves = [CurveRows(str(n), partial(self.confidence_at, k), top.confidence[m], correct[m], used.weight[m]) for k, n, m in each]
         self.seen_ = look_at(curves)
         warn_of_seen(self.seen_)
+        return used
 
     def _learn_from(self, rows: Rows) -> None:
         top, proba = TopLabel.of(rows.X), rows.X

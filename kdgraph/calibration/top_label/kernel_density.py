@@ -6,7 +6,6 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from kdgraph.calibration.top_label.bandwidth import SIGN_CHANGES, Chosen, Rule, narrowest, sign_changes
 from kdgraph.calibration.top_label.bandwidth import Curve as LogOdds
@@ -90,11 +89,10 @@ class KernelDensityConfidence(CurveCalibrator):
         sums = (KernelSum.of(score[right], weight[right], self.boundary), KernelSum.of(score[beside], weight[beside], self.boundary))
         low, high = score[mine].min(), score[mine].max()
         grid = np.linspace(low, high, self.grid) if low < high else np.array([low])
-        with threadpool_limits(1):  # threads would add in another order
-            chosen = self._bandwidth(sums, grid, score[mine], correct[mine], weight[mine])
-            if chosen is None:
-                return {}
-            found = LogOdds.of(sums, grid, chosen.bandwidth)
+        chosen = self._bandwidth(sums, grid, score[mine], correct[mine], weight[mine])
+        if chosen is None:
+            return {}
+        found = LogOdds.of(sums, grid, chosen.bandwidth)
         learnt = {"bandwidth": np.array(chosen.bandwidth), "sign_changes": np.array(chosen.sign_changes)}
         return {"score": grid, "confidence": found.confidence, "rows": np.exp(found.log).sum(axis=0), **learnt}
 

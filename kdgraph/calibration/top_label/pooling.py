@@ -92,15 +92,16 @@ class PooledCalibrator(TopLabelCalibrator):
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         self._fit_scores(Rows(self.estimator_.predict_proba(calibration.X), calibration.y, calibration.weight))
 
-    def _fit_scores(self, rows: Rows) -> None:
-        """Learn from the parent's rows, Float[n, K]."""
+    def _fit_scores(self, rows: Rows) -> Rows:
+        """Learn from the parent's rows, Float[n, K]; gives those that count, in double precision."""
         rows = rows[rows.weight > 0]
         rows = Rows(np.asarray(rows.X, dtype=np.float64), rows.y, rows.weight)
         self.pool_, self.pool_nll_ = 0.0 if self.pool == "cv" or not self._pools else float(self.pool), None
-        with threadpool_limits(1):  # small fits, one after the other: a busy machine's threads made them take 15 times as long
+        with threadpool_limits(1):  # threads add in another order, and on a busy machine made small fits take 15 times as long
             if self.pool == "cv" and self._pools:
                 self.pool_, self.pool_nll_ = self._chosen(rows)
             self._learn_from(rows)
+        return rows
 
     def _chosen(self, rows: Rows) -> tuple[float, np.ndarray | None]:
         """The best pool, and the NLL of each."""
