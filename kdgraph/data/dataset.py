@@ -39,13 +39,16 @@ class Dataset:
     y : Int[n], positions in ``classes``; Float[n] for regression.
     classes : [K], the labels sorted by value; empty for regression.
     feature_names : d names; none for images.
-    groups : Int[n] or None; rows of one group belong together.
+    split_groups : Int[n] or None; rows of one of them stay together in a split.
+    groups : Int[n] or None, positions in ``group_names``: whom a row belongs to, where groups are to be measured apart.
+    group_names : of the groups; a group may have no row.
     posterior : the true P(y|x) as a vectorised function, or None where nobody knows it.
     distribution : in a regression the true distribution of y at each row, likewise.
     categories : for each feature its values as text, sorted, or None where it is numeric; empty where all are numeric.
     roles : Int8[n] of the roles that the source prescribes (UNUSED, TRAIN, CALIBRATION, TEST), or None.
     facts : what the record says about where the rows come from; plain numbers and text.
     given_scores : whether X holds the class probabilities of a model that was trained elsewhere, Float[n, K]: nothing is left to train.
+    given_layers : of given scores, name and number of columns of each layer whose features stand in X behind the probabilities.
     """
 
     name: str
@@ -54,13 +57,16 @@ class Dataset:
     classes: np.ndarray
     feature_names: tuple[str, ...]
     task: Literal["classification", "regression"] = "classification"
-    groups: np.ndarray | None = None
+    split_groups: np.ndarray | None = None
     posterior: Posterior | None = field(default=None, compare=False)
     categories: tuple[tuple[str, ...] | None, ...] = ()
     roles: np.ndarray | None = None
     facts: Mapping[str, Any] = field(default_factory=dict, compare=False)
     given_scores: bool = False
+    given_layers: tuple[tuple[str, int], ...] = ()
     distribution: Callable[[np.ndarray], Distribution] | None = field(default=None, compare=False)
+    groups: np.ndarray | None = None
+    group_names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.X.ndim not in (2, 4) or len(self.X) != len(self.y):
@@ -120,20 +126,25 @@ class Dataset:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hex digest of everything that is learnt from: X, y, classes, groups, categories."""
+        """Hex digest of everything that is learnt from: X, y, classes, categories, and groups where there are some."""
         digest = hashlib.sha256()
-        for part in (self.X, self.y, self.groups if self.groups is not None else np.empty(0)):
+        for part in (self.X, self.y, self.split_groups if self.split_groups is not None else np.empty(0)):
             part = np.ascontiguousarray(part)
             digest.update(f"{part.dtype}{part.shape}".encode())
             digest.update(part.data)
         digest.update(repr(self.classes.tolist()).encode())
         if any(self.categories):
             digest.update(repr(self.categories).encode())
+        if self.given_layers:
+            digest.update(f"layers{self.given_layers!r}".encode())
+        if self.groups is not None:
+            digest.update(f"groups{self.group_names!r}".encode() + np.ascontiguousarray(self.groups, dtype=np.int64).tobytes())
         return digest.hexdigest()[:16]
 
     def rows(self, index: np.ndarray) -> Dataset:
         """The same data set with only the rows at ``index``."""
-        more = {name: None if (values := getattr(self, name)) is None else values[index] for name in ("groups", "roles")}
+        by_row = ("split_groups", "groups", "roles")
+        more = {name: None if (values := getattr(self, name)) is None else values[index] for name in by_row}
         return replace(self, X=self.X[index], y=self.y[index], **more)
 
     def with_classes(self, kept: np.ndarray) -> Dataset:

@@ -13,7 +13,7 @@ from kdgraph.errors import DataError
 
 SplitBy = Literal["auto", "random", "group"]
 """random: rows at random, each role with each class in its share. group: rows of one group all in one role. auto: the roles that the source
-prescribes, else by group where it has groups, else at random."""
+prescribes, else by group where it has groups to keep together, else at random."""
 ORDERS = 50
 """Random orders of the groups that are tried: with one, a class of a few large groups is missing from a part now and then."""
 
@@ -25,10 +25,10 @@ def rows_by_role(table: Dataset, sizes: Sizes, split: SplitBy, rng: np.random.Ge
         return _prescribed(table, strata, sizes, rng)
     counts = (sizes.of_scores if table.given_scores else sizes.of_table)(table.name, len(table.y))
     wanted = [counts.test, counts.calibration, counts.train]
-    if split == "group" and table.groups is None:
-        raise DataError(f"{table.name} has no groups to keep together; name their column (groups), or give split=random")
-    if split == "group" or (split == "auto" and table.groups is not None):
-        test, calibration, train = grouped_parts(table.name, strata, table.groups, wanted, rng)
+    if split == "group" and table.split_groups is None:
+        raise DataError(f"{table.name} has no groups to keep together; name their column (split_groups), or give split=random")
+    if split == "group" or (split == "auto" and table.split_groups is not None):
+        test, calibration, train = grouped_parts(table.name, strata, table.split_groups, wanted, rng)
     else:
         test, calibration, train = stratified_parts(strata, wanted, rng)
     return [train, calibration, test]

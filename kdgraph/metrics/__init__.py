@@ -10,27 +10,32 @@ from __future__ import annotations
 from kdgraph.metrics.accuracy import brier, error, nll, nll_clipped
 from kdgraph.metrics.calibration import ReliabilityBins, reliability_bins
 from kdgraph.metrics.calibration.by_class import classwise_ece, top_label_ece, top_label_ece_if_calibrated
+from kdgraph.metrics.calibration.kernel import mmce
 from kdgraph.metrics.calibration.numbers import ece, ece_by_edges, ece_if_calibrated, mce
 from kdgraph.metrics.calibration.smooth import smooth_ece
 from kdgraph.metrics.confidence import mmc, mmc_wrong, oce, oce_of_mean
+from kdgraph.metrics.decisions import aurc, e_aurc, prr, reward, reward_by_ratio, risk_coverage
+from kdgraph.metrics.grouping import Groups
+from kdgraph.metrics.groups import by_group, group_ece, group_mce
 from kdgraph.metrics.improvement import Improvement, absolute_improvement, relative_improvement
 from kdgraph.metrics.inputs import INPUTS
-from kdgraph.metrics.local.errors import LocalErrors, local_errors
-from kdgraph.metrics.local.kernel import LocalMeans, local_means, rms_of
-from kdgraph.metrics.local.numbers import lce, lce_n_eff, mlce
-from kdgraph.metrics.local.tables import lce_by_bandwidth, lce_map
+from kdgraph.metrics.local.errors import LocalErrors, local_errors, local_errors_at
+from kdgraph.metrics.local.numbers import lce, lce_n_eff, mlce, mlce_n_eff
+from kdgraph.metrics.local.tables import lce_by_bandwidth, lce_map, slce
 from kdgraph.metrics.ood import aupr_in, aupr_out, auroc, fpr90, fpr95
 from kdgraph.metrics.posterior import hellinger
 from kdgraph.metrics.registry import METRICS, Metric, mean_over_rows, metric, table
 from kdgraph.metrics.regression import coverage, coverage_curve, crps, interval_score, mse_mean, pit_histogram, pit_ks, rmse
-from kdgraph.metrics.scoring import Score, about, asked, check_metric, needs, options_of, score, tabulate
+from kdgraph.metrics.scoring import Score, about, asked, check_metric, needs, options_of, score, space_of, tabulate
 from kdgraph.metrics.shared import sharing
 from kdgraph.metrics.top_label import TopLabel
 from kdgraph.metrics.top_label_accuracy import brier_top, nll_top, nll_top_clipped
+from kdgraph.smoothing import LocalMeans, local_means, rms_of
 
 __all__ = [
     "INPUTS",
     "METRICS",
+    "Groups",
     "Improvement",
     "LocalErrors",
     "LocalMeans",
@@ -43,20 +48,25 @@ __all__ = [
     "asked",
     "aupr_in",
     "aupr_out",
+    "aurc",
     "auroc",
     "brier",
     "brier_top",
+    "by_group",
     "check_metric",
     "classwise_ece",
     "coverage",
     "coverage_curve",
     "crps",
+    "e_aurc",
     "ece",
     "ece_by_edges",
     "ece_if_calibrated",
     "error",
     "fpr90",
     "fpr95",
+    "group_ece",
+    "group_mce",
     "hellinger",
     "interval_score",
     "lce",
@@ -64,13 +74,16 @@ __all__ = [
     "lce_map",
     "lce_n_eff",
     "local_errors",
+    "local_errors_at",
     "local_means",
     "mce",
     "mean_over_rows",
     "metric",
     "mlce",
+    "mlce_n_eff",
     "mmc",
     "mmc_wrong",
+    "mmce",
     "mse_mean",
     "needs",
     "nll",
@@ -82,13 +95,19 @@ __all__ = [
     "options_of",
     "pit_histogram",
     "pit_ks",
+    "prr",
     "relative_improvement",
     "reliability_bins",
+    "reward",
+    "reward_by_ratio",
+    "risk_coverage",
     "rms_of",
     "rmse",
     "score",
     "sharing",
+    "slce",
     "smooth_ece",
+    "space_of",
     "table",
     "tabulate",
     "top_label_ece",

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from kdgraph.metrics.grouping import Groups
 from kdgraph.metrics.top_label import TopLabel
 
 SUM_TOLERANCE = 1e-6
@@ -102,6 +103,10 @@ def _rows(value: Any) -> np.ndarray:
     return array
 
 
+def _groups(value: Any) -> Groups:
+    return value if isinstance(value, Groups) else Groups.of(value)
+
+
 INPUTS: dict[str, Input] = {
     "y": Input("the labels", "ask only for metrics of the predictions alone there (mmc, oce)", np.asarray),
     "proba": Input("predicted probabilities", "use one that predicts them", lambda value: probabilities("proba", value)),
@@ -115,7 +120,7 @@ INPUTS: dict[str, Input] = {
     "truth": Input("the true posterior", "use metrics=default, or a simulation", lambda value: probabilities("truth", value)),
     "true_distribution": Input("the true distributions", "use metrics=regression, or a simulation", lambda value: value),
     "X": Input("the rows' features", "pass them as X", _rows),
-    "groups": Input("groups of rows", "name the column that has them (dataset.groups)", np.asarray),
+    "groups": Input("groups of rows", "name the column that has them (dataset.group)", _groups),
     "ood_score": Input("out-of-distribution scores", "use one that does", _numbers("ood_score", finite=False)),
     "id_score": Input(
         "out-of-distribution scores of the test rows", "ask for it in metrics.ood", _numbers("id_score", finite=False), by_row=False

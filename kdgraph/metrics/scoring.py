@@ -36,13 +36,19 @@ class Score:
 def asked(key: str, options: Mapping[str, Any] | None) -> tuple[str, dict[str, Any]]:
     """The metric that a key of a config asks for, and its options: the one of that name, or the one that the option ``metric`` names.
 
-    So one metric is asked for more than once, with other options.
+    So one metric is asked for more than once, with other options. The ``space`` in which it measures is none of these (:func:`space_of`).
 
     >>> asked("ece", {"bins": 15}), asked("ece_10", {"metric": "ece", "bins": 10})
     (('ece', {'bins': 15}), ('ece', {'bins': 10}))
     """
     given = dict(options or {})
+    given.pop("space", None)
     return given.pop("metric", key), given
+
+
+def space_of(options: Mapping[str, Any] | None) -> str | None:
+    """The name of the space in which a metric of the rows' features is to measure, by its options; None: that of the rows as they are."""
+    return (options or {}).get("space")
 
 
 def score(name: str, inputs: Mapping[str, Any], options: Mapping[str, Any] | None = None, *, source: str = "this data set") -> Score:

@@ -14,7 +14,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from kdgraph.parameters import check_parameters
 from kdgraph.parents.posthoc import PostHoc
-from kdgraph.parents.rows import Rows
+from kdgraph.parents.rows import Rows, one_each
 
 
 @dataclass(eq=False, repr=False)
@@ -32,18 +32,34 @@ class PostHocClassifier(ClassifierMixin, PostHoc):
     """
 
     parent_says: ClassVar = "predict_proba"
+    takes_groups: ClassVar = False
+    """Whether it does something by group: ``fit`` and what predicts want to know each row's then."""
 
-    def fit(self, X, y, sample_weight=None, *, X_calibration=None, y_calibration=None, sample_weight_calibration=None):
+    def fit(
+        self,
+        X,
+        y,
+        sample_weight=None,
+        *,
+        X_calibration=None,
+        y_calibration=None,
+        sample_weight_calibration=None,
+        groups=None,
+        groups_calibration=None,
+    ):
         """Fit the parent on X (Float[n, d], images Float[n, c, h, w] or a data frame) and y, and what comes after it on calibration rows.
 
         ``sample_weight``, Float[n], goes with the rows of X, also with those that are held out of them; ``sample_weight_calibration``,
         Float[m], with those of ``X_calibration``: by class, say, where other classes are met in use as often (label shift).
+        ``groups``, [n], and ``groups_calibration``, [m], say which subgroup the rows belong to; only what :attr:`takes_groups` looks at
+        them.
 
         Raises
         ------
         TypeError : for an estimator that predicts no probabilities.
         ValueError : for infinity; for NaN, unless the parent takes it, and imputes it where distances are measured; for one class only; for
-            calibration labels that are not among the training labels; for weights without their rows, or below 0.
+            calibration labels that are not among the training labels; for weights without their rows, or below 0; for groups that are not
+            one for each row.
         """
         check_parameters(self)
         parent = self._parent()
@@ -51,8 +67,10 @@ class PostHocClassifier(ClassifierMixin, PostHoc):
         check_classification_targets(y)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         self.classes_ = self._classes_of(y, y[weight > 0])
-        everything = Rows(X, np.searchsorted(self.classes_, y), weight)
+        everything = Rows(X, np.searchsorted(self.classes_, y), weight, None if groups is None else one_each("groups", groups, len(X)))
         train, calibration = self._divided(everything, X_calibration, y_calibration, self.random_state)
+        if groups_calibration is not None:
+            calibration = replace(calibration, group=one_each("groups_calibration", groups_calibration, len(calibration)))
         if sample_weight_calibration is not None:
             calibration = self._weighted(calibration, sample_weight_calibration, X_calibration is not None)
         self.prior_ = train.one_hot(len(self.classes_)).sum(0) / train.weight.sum()

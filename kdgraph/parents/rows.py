@@ -17,11 +17,13 @@ class Rows:
     X : Float[n, d], images Float[n, c, h, w], or a data frame.
     y : after a classifier Int[n], positions in ``classes_``; after a regressor Float[n]; for a detector [n] labels as they came, or None.
     weight : Float[n].
+    group : [n], which subgroup each row belongs to, or None where nobody said it.
     """
 
     X: Any
     y: Any
     weight: np.ndarray
+    group: np.ndarray | None = None
 
     @classmethod
     def of(cls, X: Any, y: Any = None) -> Rows:
@@ -32,12 +34,14 @@ class Rows:
         return len(self.weight)
 
     def __getitem__(self, index) -> Rows:
-        return Rows(take(self.X, index), None if self.y is None else self.y[index], self.weight[index])
+        y, group = (None if values is None else values[index] for values in (self.y, self.group))
+        return Rows(take(self.X, index), y, self.weight[index], group)
 
     def __add__(self, other: Rows) -> Rows:
         """The rows of both, these first."""
         y, weight = np.concatenate([self.y, other.y]), np.concatenate([self.weight, other.weight])
-        return Rows(_stacked(self.X, other.X), y, weight)
+        groups = [rows.group for rows in (self, other) if rows.group is not None]
+        return Rows(stacked(self.X, other.X), y, weight, np.concatenate(groups) if len(groups) == 2 else None)
 
     def one_hot(self, n_classes: int) -> np.ndarray:
         """Float[n, K]: the weight of each row in the column of its class."""
@@ -63,7 +67,16 @@ def has_missing(X: Any) -> bool:
     return bool(X.size and np.isnan(X.min()))  # without an array of flags as long as X
 
 
-def _stacked(first: Any, then: Any) -> Any:
+def one_each(name: str, values: Any, n: int) -> np.ndarray:
+    """[n]: one of each row, as ``values`` must be; ``name`` is what an error calls them."""
+    found = np.asarray(values)
+    if found.shape != (n,):
+        raise ValueError(f"{name} must have one for each of {n} rows, got shape {found.shape}")
+    return found
+
+
+def stacked(first: Any, then: Any) -> Any:
+    """The rows of both, arrays or data frames, one after the other."""
     if not is_frame(first):
         return np.concatenate([first, then])
     import pandas as pd  # who has a frame has imported it

@@ -17,13 +17,20 @@ def test_labels_of_any_type_are_encoded_by_sorted_value():
 
 
 def test_rows_keep_everything_else():
-    data = Dataset.from_labels("toy", np.arange(8.0).reshape(4, 2), np.array([5, 6, 5, 6]), groups=np.arange(4), posterior=len)
+    data = Dataset.from_labels("toy", np.arange(8.0).reshape(4, 2), np.array([5, 6, 5, 6]), split_groups=np.arange(4), posterior=len)
     some = data.rows(np.array([3, 0]))
     assert some.X.tolist() == [[6, 7], [0, 1]]
     assert some.y.tolist() == [1, 0]
-    assert some.groups.tolist() == [3, 0]
+    assert some.split_groups.tolist() == [3, 0]
     assert some.posterior is len
     assert some.fingerprint != data.fingerprint
+
+
+def test_the_fingerprint_is_that_of_runs_that_are_kept():
+    """Stored runs are found again by it: data without groups to measure must not get another one."""
+    rows = np.arange(8.0).reshape(4, 2), np.array([5, 6, 5, 6])
+    assert Dataset.from_labels("toy", *rows).fingerprint == "f58ef875167a9c29"
+    assert Dataset.from_labels("toy", *rows, split_groups=np.arange(4)).fingerprint == "d61d0e458a0385c6"
 
 
 @pytest.mark.parametrize(
@@ -96,7 +103,7 @@ def test_rows_are_vectors_or_images():
 
 def mixed() -> Dataset:
     X = np.array([[0.5, 0, 1], [np.nan, 1, 2], [0.25, np.nan, 3], [1, 1, 4]])
-    more = {"categories": (None, ("blue", "red"), None), "roles": np.array([0, 0, 1, 2]), "groups": np.array([7, 7, 8, 9])}
+    more = {"categories": (None, ("blue", "red"), None), "roles": np.array([0, 0, 1, 2]), "split_groups": np.array([7, 7, 8, 9])}
     return Dataset.from_labels("toy", X, np.array(["a", "b", "c", "b"]), ("size", "colour", "age"), facts={"source": "test"}, **more)
 
 
@@ -114,7 +121,7 @@ def test_missing_values_and_categories_are_known():
 def test_rows_take_everything_along():
     some = mixed().rows(np.array([3, 1]))
     assert some.roles.tolist() == [2, 0]
-    assert some.groups.tolist() == [9, 7]
+    assert some.split_groups.tolist() == [9, 7]
     assert some.categories == mixed().categories
     assert some.facts == {"source": "test"}
 

@@ -212,26 +212,26 @@ def test_roles_that_the_source_prescribes_are_kept():
 
 
 def test_groups_stay_together():
-    data = replace(toy([0, 1] * 200).data, groups=np.arange(400) // 7)
+    data = replace(toy([0, 1] * 200).data, split_groups=np.arange(400) // 7)
     for split in ("auto", "group"):
         splits = make_splits(InMemory(data), split=split, rng=rng())
-        groups = [set(role.groups.tolist()) for role in (splits.train, splits.calibration, splits.test)]
+        groups = [set(role.split_groups.tolist()) for role in (splits.train, splits.calibration, splits.test)]
         assert not (groups[0] & groups[1] or groups[0] & groups[2] or groups[1] & groups[2])
         assert len(splits.test.y) == 120 and len(splits.calibration.y) == 84
     torn = make_splits(InMemory(data), split="random", rng=rng())
-    assert set(torn.train.groups.tolist()) & set(torn.test.groups.tolist())
+    assert set(torn.train.split_groups.tolist()) & set(torn.test.split_groups.tolist())
 
 
 @pytest.mark.parametrize(
     ("groups", "message"),
     [
-        (None, "toy has no groups to keep together; name their column (groups), or give split=random"),
+        (None, "toy has no groups to keep together; name their column (split_groups), or give split=random"),
         (np.arange(100) % 2, "toy has 2 groups, and each of 3 roles needs its own; give split=random"),
     ],
 )
 def test_groups_that_cannot_be_kept_together(groups, message):
     with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
-        make_splits(InMemory(replace(toy([0, 1] * 50).data, groups=groups)), split="group", rng=rng())
+        make_splits(InMemory(replace(toy([0, 1] * 50).data, split_groups=groups)), split="group", rng=rng())
 
 
 def test_rare_classes_are_left_out_when_that_is_asked_for():

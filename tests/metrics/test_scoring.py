@@ -28,6 +28,7 @@ INPUTS = {
     "prior": np.full(3, 1 / 3),
     "truth": RNG.dirichlet(np.ones(3), size=60),
     "X": RNG.normal(size=(60, 2)),
+    "groups": np.arange(60) % 4,
     "ood_score": RNG.normal(size=60),
     "id_score": RNG.normal(size=40),
 }
@@ -157,10 +158,11 @@ def test_a_new_metric_is_one_decorated_function() -> None:
 
 @pytest.mark.parametrize("path", sorted(CONF.glob("*.yaml")), ids=lambda path: path.stem)
 def test_configs_name_metrics_and_options_that_exist(path: Path) -> None:
-    labelled = {"y", "proba", "prior", "truth", "X"}
+    labelled = {"y", "proba", "prior", "truth", "X", "groups"}
     given = {"test": labelled, "calibration": labelled, "ood": {"proba", "prior", *SCORES}, "grid": {"proba", "prior", "truth"}}
     wanted = yaml.safe_load(path.read_text())
-    wanted.pop("defaults", None)
+    for other in ("defaults", "spaces"):
+        wanted.pop(other, None)
     for on, by_name in wanted.items():
         for name, options in itertools.starmap(asked, by_name.items()):
             assert options.keys() == options_of(name).keys()  # every option is listed, so that it can be set by name

@@ -88,6 +88,34 @@ def test_weights_follow_their_rows_into_prior_and_parent():
     assert np.array_equal(model.predict_proba(X), expected.predict_proba(X))
 
 
+def test_groups_follow_their_rows_given_or_held_out():
+    X, y = table()
+    groups = np.array([f"g{i}" for i in range(60)])
+    model = recorder(random_state=0).fit(X, y, groups=groups)
+    for rows in (model.train_, model.calibration_):
+        assert rows.group.tolist() == [f"g{i:.0f}" for i in rows.X[:, 0]]
+    given = {"X_calibration": X[40:], "y_calibration": y[40:]}
+    model = recorder().fit(X[:40], y[:40], **given, groups=groups[:40], groups_calibration=groups[40:])
+    assert model.train_.group.tolist() == groups[:40].tolist() and model.calibration_.group.tolist() == groups[40:].tolist()
+    assert recorder().fit(X[:40], y[:40], **given, groups=groups[:40]).calibration_.group is None
+    assert recorder().fit(X, y).train_.group is None and not recorder().takes_groups
+
+
+def test_groups_and_weights_of_calibration_rows_go_together():
+    X, y = table()
+    given = {"X_calibration": X[40:], "y_calibration": y[40:], "sample_weight_calibration": np.arange(20)}
+    model = recorder().fit(X[:40], y[:40], **given, groups_calibration=np.arange(20) % 3)
+    assert model.calibration_.group.tolist() == (np.arange(20) % 3).tolist() and model.calibration_.weight[3] == 3
+
+
+@pytest.mark.parametrize("name", ["groups", "groups_calibration"])
+def test_groups_must_be_one_for_each_row(name):
+    X, y = table()
+    with pytest.raises(ValueError) as caught:  # noqa: PT011 - the whole sentence is compared
+        recorder().fit(X, y, X_calibration=X, y_calibration=y, **{name: np.zeros(5)})
+    assert str(caught.value) == f"{name} must have one for each of 60 rows, got shape (5,)"
+
+
 def test_a_parent_that_takes_no_weights_is_fine_as_long_as_they_are_all_one():
     X, y = table()
     Recorder(KNeighborsClassifier(), random_state=0).fit(X, y, sample_weight=np.ones(60))

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from kdgraph.parents import Rows, take
-from kdgraph.parents.rows import has_missing, is_frame
+from kdgraph.parents.rows import has_missing, is_frame, one_each
 
 Y, WEIGHT = np.array([1, 0, 1]), np.array([0.5, 2, 3])
 
@@ -18,6 +18,23 @@ def test_rows():
     assert both.y.tolist() == [1, 1, 1]
     assert both.weight.tolist() == [3, 0.5, 0.5]
     assert len(both) == 3
+
+
+def test_groups_go_with_their_rows():
+    rows = Rows(np.arange(6.0).reshape(3, 2), Y, WEIGHT, np.array(["u", "v", "w"]))
+    assert rows[[2, 0]].group.tolist() == ["w", "u"] and rows[rows.y == 1].group.tolist() == ["u", "w"]
+    assert (rows[:1] + rows[1:]).group.tolist() == ["u", "v", "w"]
+    without = Rows.of(rows.X, Y)
+    assert without.group is None and without[:2].group is None
+    assert (rows + without).group is None and (without + rows).group is None  # nobody said it of all of them
+
+
+def test_one_of_each_row():
+    assert one_each("groups", ["u", "v"], 2).tolist() == ["u", "v"]
+    for values, shape in ((["u"], "(1,)"), ([["u"], ["v"]], "(2, 1)"), ("u", "()")):
+        with pytest.raises(ValueError) as caught:  # noqa: PT011 - the whole sentence is compared
+            one_each("groups", values, 2)
+        assert str(caught.value) == f"groups must have one for each of 2 rows, got shape {shape}"
 
 
 @pytest.fixture

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from kdgraph.parents import GivenScores
 
@@ -20,3 +23,28 @@ def test_it_needs_no_rows_and_gives_rows_back():
 def test_rows_that_are_no_distributions_are_refused(X):
     with pytest.raises(ValueError, match=r"^X must be class probabilities, row 0 sums to "):
         GivenScores().fit([[0.5, 0.5]]).predict_proba(X)
+
+
+def test_features_stand_behind_the_probabilities():
+    rng = np.random.default_rng(0)
+    P, A, B = rng.dirichlet(np.ones(3), size=4), rng.normal(size=(4, 2)), rng.normal(size=(4, 1))
+    X = np.hstack([P, A, B])
+    parent = clone(GivenScores([("a", 2), ("b", 1)])).fit(X[:0])
+    assert parent.classes_.tolist() == [0, 1, 2]
+    np.testing.assert_array_equal(parent.predict_proba(X), P)
+    for layer, expected in ((None, A), ("a", A), ("b", B)):
+        np.testing.assert_array_equal(parent.transform(X, layer), expected)
+
+
+@pytest.mark.parametrize(
+    ("layers", "asked", "message"),
+    [
+        ([], None, "the given scores have no features; name arrays of the file in dataset.features"),
+        ([("hidden", 1)], "hiden", "the given scores have no features 'hiden'; did you mean 'hidden'?"),
+        ([("hidden", 1)], "x", "the given scores have no features 'x'; they have hidden"),
+    ],
+)
+def test_a_layer_that_is_not_there_is_told(layers, asked, message):
+    X = [[0.5, 0.5] + [1.0] * len(layers)]
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        GivenScores(layers).fit(X).transform(X, asked)

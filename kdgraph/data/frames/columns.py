@@ -30,24 +30,35 @@ class ColumnOptions:
     drop : columns that are not used.
     categorical : columns whose values are names although they are numbers, such as a month or a postal code.
     missing : cells of features to read as missing, text or numbers: ``["?", -1]``. A label is missing only where its cell is empty.
-    groups : column of the groups of rows that stay together in a split, such as a patient's number; no feature.
+    split_groups : column of the groups of rows that stay together in a split, such as a patient's number; no feature.
     split_column : column that says of each row train, calibration, test or unused; no feature.
     require : ``numeric`` shuts out a table with categorical columns or missing values.
+    threshold : cuts a numeric target into two classes, see :data:`kdgraph.data.frames.targets.Threshold`.
+    group : whom a row belongs to, where groups are measured apart: a column, or several of numbers or truth values, of which the largest
+        counts (:func:`kdgraph.data.frames.groups.groups_of`). They are features too, unless ``drop`` has them.
+    split_at : the last number of ``split_column`` that trains, and the last that calibrates; larger ones test. Empty: it has words.
     """
 
     task: Task = "auto"
     drop: Sequence[str] = ()
     categorical: Sequence[str] = ()
     missing: Sequence[str | float] = ()
-    groups: str | None = None
+    split_groups: str | None = None
     split_column: str | None = None
     require: Require = "any"
+    threshold: float | Literal["median"] | None = None
+    group: str | Sequence[str] | None = None
+    split_at: Sequence[float] = ()
+
+    def __post_init__(self) -> None:
+        if len(self.split_at) and self.split_column is None:
+            raise DataError("dataset.split_at says where roles end in the numbers of dataset.split_column, and that names no column")
 
 
 def from_frame(
     name: str,
     frame: pd.DataFrame,
-    target: str,
+    target: str | Sequence[str],
     *,
     options: ColumnOptions,
     facts: Mapping[str, Any] = {},
@@ -59,7 +70,7 @@ def from_frame(
     ----------
     name : of the data set, for its messages.
     frame : [n, columns]; numbers and truth values become numeric features, text and categories categorical ones.
-    target : column of the labels.
+    target : column of the labels, or several of numbers or truth values, of which the largest counts and is no feature.
     options : what the user says about the columns.
     facts : goes into :attr:`Dataset.facts`.
     feature_kinds : kinds by column where the source declares them; ``options.categorical`` has the last word.
@@ -82,17 +93,22 @@ def from_frame(
         If features are constant, text differs in each row, or rows have the same features.
     """
     from kdgraph.data.frames.features import encode_features
-    from kdgraph.data.frames.roles import groups_of_column, roles_of_column
-    from kdgraph.data.frames.targets import encode_target
+    from kdgraph.data.frames.groups import groups_of
+    from kdgraph.data.frames.targets import encode_target, target_column
 
     frame = _with_text_names(name, frame)
     _check_names(name, frame, target, options)
     kinds: dict[str, Kind] = {**(feature_kinds or {}), **dict.fromkeys(options.categorical, "categorical")}
-    others = {target, *options.drop, options.groups, options.split_column}
+    targets = names_of(target)
+    others = {*targets, *options.drop, options.split_groups, options.split_column}
     features = frame[[column for column in frame.columns if column not in others]]
     if features.shape[1] == 0:
-        raise DataError(f"{name}: no feature is left beside the target '{target}' and the {len(frame.columns) - 1} columns put aside")
-    y, classes, task = encode_target(name, frame[target], options.task, kinds.get(target))
+        aside = f"the {len(frame.columns) - len(targets)} columns put aside"
+        raise DataError(f"{name}: no feature is left beside the target '{shortened(targets)}' and {aside}")
+    labels, said = target_column(name, frame, target, options.threshold, options.task)
+    declared = kinds.get(target) if isinstance(target, str) and options.threshold is None else None
+    y, classes, task = encode_target(name, labels, options.task, declared)
+    groups, group_names = (None, ()) if options.group is None else groups_of(name, "group", frame, options.group)
     X, categories = encode_features(name, features, kinds, options.missing)
     if options.require == "numeric":
         _require_numeric(name, X, categories, features.columns)
@@ -105,11 +121,28 @@ def from_frame(
         classes,
         tuple(features.columns),
         task,
-        groups=None if options.groups is None else groups_of_column(name, frame[options.groups]),
+        split_groups=None if options.split_groups is None else groups_of(name, "split_groups", frame, options.split_groups)[0],
+        groups=groups,
+        group_names=group_names,
         categories=categories if any(categories) else (),
-        roles=None if options.split_column is None else roles_of_column(name, frame[options.split_column]),
-        facts=dict(facts),
+        roles=_roles(name, frame, options),
+        facts={**facts, **said},
     )
+
+
+def names_of(columns: str | Sequence[str] | None) -> list[str]:
+    """Columns that are named as one, as several, or not at all."""
+    return [] if columns is None else [columns] if isinstance(columns, str) else list(columns)
+
+
+def _roles(name: str, frame: pd.DataFrame, options: ColumnOptions) -> np.ndarray | None:
+    """Int8[n], as ``split_column`` says; None without one."""
+    from kdgraph.data.frames.roles import roles_of_column, roles_of_numbers
+
+    if options.split_column is None:
+        return None
+    column = frame[options.split_column]
+    return roles_of_numbers(name, column, options.split_at) if len(options.split_at) else roles_of_column(name, column)
 
 
 def _with_text_names(name: str, frame: pd.DataFrame) -> pd.DataFrame:
@@ -122,21 +155,25 @@ def _with_text_names(name: str, frame: pd.DataFrame) -> pd.DataFrame:
     return frame.set_axis(columns, axis=1)
 
 
-def _check_names(name: str, frame: pd.DataFrame, target: str, options: ColumnOptions) -> None:
-    """Every column that is named is there, and the target is nothing else."""
+def _check_names(name: str, frame: pd.DataFrame, target: str | Sequence[str], options: ColumnOptions) -> None:
+    """Every column that is named is there, and the target is nothing else, but the group where classes are measured apart."""
+    targets = names_of(target)
+    if not targets:
+        raise DataError(f"{name}: dataset.target must name a column, or several, got {list(target)}")
     named = {
-        "target": [target],
+        "target": targets,
         "drop": options.drop,
         "categorical": options.categorical,
-        "groups": [options.groups],
-        "split_column": [options.split_column],
+        "group": names_of(options.group),
+        "split_groups": names_of(options.split_groups),
+        "split_column": names_of(options.split_column),
     }
     for key, columns in named.items():
         for column in columns:
-            if column is not None and column not in frame.columns:
+            if column not in frame.columns:
                 raise no_such_column(name, key, str(column), list(frame.columns))
-            if column == target and key not in ("target", "categorical"):
-                raise DataError(f"{name}: '{target}' is the target, and dataset.{key} names it too; it can be one of both")
+            if column in targets and key not in ("target", "categorical", "group"):
+                raise DataError(f"{name}: '{column}' is the target, and dataset.{key} names it too; it can be one of both")
 
 
 def _require_numeric(name: str, X: np.ndarray, categories: Sequence[Any], columns: Sequence[str]) -> None:

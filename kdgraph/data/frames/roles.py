@@ -1,4 +1,4 @@
-"""Roles that a source prescribes for its rows, and groups of rows that stay together."""
+"""Roles that a source prescribes for its rows: by words, by numbers, by row numbers."""
 
 from __future__ import annotations
 
@@ -82,15 +82,34 @@ def roles_of_indices(table: str, n: int, indices: Mapping[str, Any]) -> np.ndarr
     return _with_both(f"{table}: dataset.indices", roles)
 
 
-def groups_of_column(table: str, column: pd.Series) -> np.ndarray:
-    """Int[n]: the group of each row, by sorted value."""
-    from kdgraph.data.frames.features import sorted_codes
+def roles_of_numbers(table: str, column: pd.Series, ends: Sequence[float]) -> np.ndarray:
+    """Roles from a column of numbers that count through the parts, as a published split of numbered rows does; ours.
 
-    codes, _ = sorted_codes(column)
-    if np.isnan(codes).any():
-        row = int(np.flatnonzero(np.isnan(codes))[0])
-        raise DataError(f"{table}: dataset.groups='{column.name}' is empty in row {row}; name the group of each row")
-    return codes.astype(np.int64)
+    Parameters
+    ----------
+    table : name, for messages.
+    column : [n] of numbers.
+    ends : the last number that trains, and the last that calibrates; all above test. One: none calibrates.
+
+    Returns
+    -------
+    Int8[n]
+
+    Raises
+    ------
+    DataError
+        If a cell is no number, there are more than two ends or they fall, or no row trains or tests.
+    """
+    import pandas as pd
+
+    where = f"{table}: dataset.split_column='{column.name}'"
+    if len(ends) > 2 or list(ends) != sorted(ends):
+        raise DataError(f"{where}: split_at must be the last number that trains and the last that calibrates, got {list(ends)}")
+    numbers = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+    if (bad := np.flatnonzero(~np.isfinite(numbers))).size:
+        raise DataError(f"{where} has {column.iloc[bad[0]]!r} in row {bad[0]}, and split_at needs a number in each row")
+    roles = np.where(numbers <= ends[0], TRAIN, TEST)
+    return _with_both(where, np.where((numbers > ends[0]) & (numbers <= ends[-1]), CALIBRATION, roles))
 
 
 def _row_numbers(where: str, role: str, rows: Any, n: int) -> np.ndarray:

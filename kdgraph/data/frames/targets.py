@@ -2,18 +2,66 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Sequence
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 from pandas.api.types import is_bool_dtype, is_complex_dtype, is_numeric_dtype
 
 from kdgraph.data.dataset import Kind, Task
-from kdgraph.data.frames.features import sorted_codes
+from kdgraph.data.frames.features import plain, sorted_codes
+from kdgraph.data.frames.groups import largest_column
 from kdgraph.errors import DataError
+
+Threshold = float | Literal["median"] | None
+"""Where a numeric target is cut into two classes; ``median``: at that of all rows of the table, those that test too."""
 
 CLASSES_OF_NUMBERS = 20
 """Whole numbers of at most so many different values are classes where nothing is said."""
+
+
+def target_column(
+    table: str, frame: pd.DataFrame, target: str | Sequence[str], threshold: Threshold = None, task: Task = "auto"
+) -> tuple[pd.Series, dict[str, Any]]:
+    """One column of labels, of what the user calls the target; ours.
+
+    Parameters
+    ----------
+    table : name, for messages.
+    frame : [n, columns], which has the columns.
+    target : a column; or several of numbers or truth values, whose names are the classes: see
+        :func:`~kdgraph.data.frames.groups.largest_column`.
+    threshold : cuts a numeric column into the classes ``<= 0.15`` and ``> 0.15``.
+    task : what the user says that it is.
+
+    Returns
+    -------
+    labels : [n].
+    facts : what the record should say of it: ``threshold``, the number, if there is one.
+
+    Raises
+    ------
+    DataError
+        If a cell is empty or no number, or ``threshold`` meets several columns or a regression.
+    """
+    if not isinstance(target, str):
+        if threshold is not None:
+            named = f"dataset.target names {len(target)} columns"
+            raise DataError(f"{table}: dataset.threshold cuts one column of numbers, and {named}; give one of them")
+        largest, names = largest_column(table, "target", frame[list(target)])
+        return pd.Series(np.array(names, dtype=object)[largest], name=" ".join(target)), {}
+    if threshold is None:
+        return frame[target], {}
+    if task == "regression":
+        raise DataError(
+            f"{table}: dataset.threshold={threshold} makes classes, and dataset.task=regression wants numbers; give one of them"
+        )
+    _check_labelled(table, frame[target])
+    values = _numbers(table, frame[target], "dataset.threshold cuts finite numbers; leave it null, and each value is a class")
+    at = float(np.median(values)) if threshold == "median" else float(threshold)
+    words = np.array([f"<= {plain(at)}", f"> {plain(at)}"], dtype=object)  # sorted, the lower one is the first class
+    return pd.Series(words[(values > at).astype(int)], name=target), {"threshold": at}
 
 
 def encode_target(
@@ -39,14 +87,11 @@ def encode_target(
     DataError
         If labels are missing, only one, or no finite numbers for regression.
     """
-    missing = target.isna().to_numpy()
-    if missing.any():
-        row = int(np.flatnonzero(missing)[0])
-        found = f"{missing.sum():,} of {len(target):,} rows have no label in '{target.name}' (first: row {row})"
-        raise DataError(f"{table}: {found}; remove them")
+    _check_labelled(table, target)
     decided = task_of(target, kind) if task == "auto" else task
     if decided == "regression":
-        return _numbers(table, target), np.empty(0), decided
+        rule = "a regression needs finite numbers; dataset.task=classification takes them as classes"
+        return _numbers(table, target, rule), np.empty(0), decided
     y, classes = _classes(target, kind)
     if len(classes) < 2:
         raise DataError(f"{table}: a classifier needs two classes, the target '{target.name}' has only {classes.tolist()}")
@@ -68,6 +113,14 @@ def task_of(target: pd.Series, kind: Kind | None = None) -> Literal["classificat
     return "classification" if len(values) <= CLASSES_OF_NUMBERS and (values == np.round(values)).all() else "regression"
 
 
+def _check_labelled(table: str, target: pd.Series) -> None:
+    missing = target.isna().to_numpy()
+    if missing.any():
+        row = int(np.flatnonzero(missing)[0])
+        found = f"{missing.sum():,} of {len(target):,} rows have no label in '{target.name}' (first: row {row})"
+        raise DataError(f"{table}: {found}; remove them")
+
+
 def _is_number(target: pd.Series) -> bool:
     return is_numeric_dtype(target.dtype) and not is_bool_dtype(target.dtype) and not is_complex_dtype(target.dtype)
 
@@ -84,12 +137,12 @@ def _classes(target: pd.Series, kind: Kind | None) -> tuple[np.ndarray, np.ndarr
     return codes.astype(np.int64), np.array(names)
 
 
-def _numbers(table: str, target: pd.Series) -> np.ndarray:
-    """The target of a regression, Float64[n]; text that is numbers is read."""
+def _numbers(table: str, target: pd.Series, rule: str) -> np.ndarray:
+    """The target as Float64[n]; text that is numbers is read. What is none breaks ``rule``."""
     numbers = pd.to_numeric(target, errors="coerce") if not _is_number(target) else target
     values = numbers.to_numpy(dtype=np.float64, na_value=np.nan)
     if not np.isfinite(values).all():
         row = int(np.flatnonzero(~np.isfinite(values))[0])
         found = f"the target '{target.name}' has '{target.iloc[row]}' in row {row}"
-        raise DataError(f"{table}: {found}, and a regression needs finite numbers; dataset.task=classification takes them as classes")
+        raise DataError(f"{table}: {found}, and {rule}")
     return values

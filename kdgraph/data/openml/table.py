@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from kdgraph.data.dataset import Dataset, Kind, Task
-from kdgraph.data.frames import ColumnOptions, Require, from_frame
+from kdgraph.data.frames import ColumnOptions, Require, from_frame, names_of
 from kdgraph.errors import DataError
 from kdgraph.parameters import Count, Range, check_parameters
 
@@ -27,8 +27,9 @@ class OpenmlTable:
     Parameters
     ----------
     id : of the data set, as in openml.org/d/44.
-    target : a column; None for the default target of OpenML.
-    task, drop, categorical, missing, groups, split_column, require : as in :class:`kdgraph.data.frames.ColumnOptions`.
+    target : a column, or several of numbers or truth values, of which the largest counts; None for the default target of OpenML.
+    task, drop, categorical, missing, split_groups, split_column, require, threshold, group, split_at : as in
+        :class:`kdgraph.data.frames.ColumnOptions`.
     task_id, fold : a task of OpenML on this data set and one fold of it (of its first repetition): the fold's rows test, the others
         train. Both or none.
     name : what runs are called; None for openml-<id>.
@@ -37,17 +38,20 @@ class OpenmlTable:
     def __init__(
         self,
         id: Count,
-        target: str | None = None,
+        target: str | Sequence[str] | None = None,
         task: Task = "auto",
         drop: Sequence[str] = (),
         categorical: Sequence[str] = (),
         missing: Sequence[str | float] = (),
-        groups: str | None = None,
+        split_groups: str | None = None,
         split_column: str | None = None,
         require: Require = "any",
         task_id: Count | None = None,
         fold: Annotated[int, Range(0)] | None = None,
         name: str | None = None,
+        threshold: float | Literal["median"] | None = None,
+        group: str | Sequence[str] | None = None,
+        split_at: Sequence[float] = (),
     ) -> None:
         self.id = id
         self.target = target
@@ -55,11 +59,14 @@ class OpenmlTable:
         self.drop = drop
         self.categorical = categorical
         self.missing = missing
-        self.groups = groups
+        self.split_groups = split_groups
         self.split_column = split_column
         self.require: Require = require
         self.task_id = task_id
         self.fold = fold
+        self.threshold: float | Literal["median"] | None = threshold
+        self.group = group
+        self.split_at = split_at
         self.name = name or f"openml-{id}"
         check_parameters(self)
         if (task_id is None) != (fold is None):
@@ -98,11 +105,14 @@ class OpenmlTable:
         from kdgraph.data.openml.cache import read_frame
 
         target = self.target or self._default_target(data)
-        kept = {target, self.groups, self.split_column, *self.categorical}
+        group = names_of(self.group)
+        kept = {*names_of(target), *group, self.split_groups, self.split_column, *self.categorical}
         frame = read_frame(data)
         frame = frame.drop(columns=[name for name in data.left_out if name in frame and name not in kept])
-        drop = tuple(name for name in self.drop if name not in data.left_out)
-        options = ColumnOptions(self.task, drop, tuple(self.categorical), tuple(self.missing), self.groups, self.split_column, self.require)
+        given = {option.name: getattr(self, option.name) for option in fields(ColumnOptions)}
+        only_groups = [name for name in group if name in data.left_out and name not in self.categorical]
+        drop = [*(name for name in self.drop if name not in data.left_out), *only_groups]
+        options = ColumnOptions(**{**given, "drop": tuple(drop)})
         nominal: dict[str, Kind] = {name: "categorical" for name, kind in data.features.items() if kind == "nominal" and name in frame}
         dataset = from_frame(self.name, frame, target, options=options, facts=data.facts, feature_kinds=nominal)
         return dataset if self.task_id is None else self._with_fold(dataset)

@@ -14,14 +14,15 @@ from kdgraph.data.frames.cautions import warn_of_constant_columns, warn_of_copie
 from kdgraph.errors import DataError, did_you_mean
 from kdgraph.parameters import check_parameters
 
-KNOWN = ("X", "y", "X_test", "y_test", "groups", "feature_names")
+KNOWN = ("X", "y", "X_test", "y_test", "groups", "split_groups", "feature_names")
 
 
 class ArrayFile:
-    """Arrays in one .npz file: ``X`` and ``y``; and if it has them ``X_test`` and ``y_test``, ``groups``, ``feature_names``.
+    """Arrays in one .npz file: ``X`` and ``y``; if it has them ``X_test`` and ``y_test``, ``groups``, ``split_groups``, ``feature_names``.
 
     X is [n, d], or images [n, c, h, w], channel first, in [0, 1]; images of uint8 are divided by 255. Where X_test and y_test are there,
-    their rows test, all others train. ``groups`` has one entry for each row of X, then of X_test.
+    their rows test, all others train. ``groups``, to be measured apart, and ``split_groups``, whose rows stay together in a split, have one
+    entry for each row of X, then of X_test.
 
     Parameters
     ----------
@@ -63,7 +64,11 @@ class ArrayFile:
             warn_of_constant_columns(self.name, X, names)
             warn_of_copies(self.name, X)
         facts = {"source": "file", "path": self.path, "sha256": sha256_of(path), "shape": list(X.shape)}
-        return Dataset(self.name, X, y, classes, names, task, groups=self._groups(arrays, len(y)), roles=roles, facts=facts)
+        together, _ = self._groups(arrays, "split_groups", len(y))
+        groups, of = self._groups(arrays, "groups", len(y))
+        return Dataset(
+            self.name, X, y, classes, names, task, split_groups=together, roles=roles, facts=facts, groups=groups, group_names=of
+        )
 
     def _arrays(self, path: Path) -> dict[str, np.ndarray]:
         with open_npz(path) as found:
@@ -114,9 +119,14 @@ class ArrayFile:
             raise DataError(f"{said(self.path)}: feature_names must be {X.shape[1]} names, got shape {given.shape}")
         return tuple(str(name) for name in given)
 
-    def _groups(self, arrays: Mapping[str, np.ndarray], n: int) -> np.ndarray | None:
-        if "groups" not in arrays:
-            return None
-        if arrays["groups"].shape != (n,):
-            raise DataError(f"{said(self.path)}: groups must have one entry for each of {n} rows, got shape {arrays['groups'].shape}")
-        return np.unique(arrays["groups"], return_inverse=True)[1]
+    def _groups(self, arrays: Mapping[str, np.ndarray], array: str, n: int) -> tuple[np.ndarray | None, tuple[str, ...]]:
+        """Int[n], positions in the names, and the names; None and no names without that array."""
+        from pandas import Series
+
+        from kdgraph.data.frames.groups import groups_of_values
+
+        if array not in arrays:
+            return None, ()
+        if arrays[array].shape != (n,):
+            raise DataError(f"{said(self.path)}: {array} must have one entry for each of {n} rows, got shape {arrays[array].shape}")
+        return groups_of_values(self.name, array, Series(arrays[array]))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -24,10 +24,12 @@ if TYPE_CHECKING:
 ScoreKind = Literal["probabilities", "logits"]
 SUM_TOLERANCE = 1e-3
 """How far a row of probabilities may be from summing to 1, as three printed decimals are; it is divided by its sum."""
+_Read = tuple[np.ndarray, np.ndarray, np.ndarray, Mapping[str, "pd.DataFrame"], dict[str, Any]]
+"""Scores Float[n, K], labels Int[n], classes, features by layer, and what else there is to say of rows."""
 
 
 class ScoreFile:
-    """Scores of K classes for each row, with the label, and nothing else of it: no features, so nothing is trained.
+    """Scores of K classes for each row, with the label, and maybe features of layers of some network: nothing is trained.
 
     Either a table (csv, tsv, parquet, ARFF) with a column for each class, named as the labels name it, in any order; or a .npz file with an
     array [n, K] whose column k is class k, and labels 0 to K - 1. A .npz file may hold such an array for each of many models:
@@ -42,6 +44,10 @@ class ScoreFile:
     split_column : column of a table, or array of words in a .npz file, that says calibration, test or unused.
     made_by : the command that makes the file, which is told where it is not there.
     name : what runs are called; None: the file's name without its ending.
+    group : column of a table, or array of a .npz file, that says whom a row belongs to, where groups are measured apart.
+    features : arrays [n, m] of a .npz file, or first words of columns of a table ("hidden" for hidden1, hidden2, …), each a layer in which
+        methods and metrics that look for near rows can look (``features.layer``); the first where they name none. Calibrators of scores do
+        not see them.
     """
 
     def __init__(
@@ -53,6 +59,8 @@ class ScoreFile:
         split_column: str | None = None,
         made_by: str | None = None,
         name: str | None = None,
+        group: str | None = None,
+        features: Sequence[str] = (),
     ) -> None:
         self.path = path
         self.target = target
@@ -60,6 +68,8 @@ class ScoreFile:
         self.kind: ScoreKind = kind
         self.split_column = split_column
         self.made_by = made_by
+        self.group = group
+        self.features = features
         self.name = file_stem(path) if name is None else name
         check_parameters(self)
 
@@ -68,7 +78,7 @@ class ScoreFile:
         self._found()
 
     def load(self) -> Dataset:
-        """All rows; X: Float64[n, K], class probabilities.
+        """All rows; X: Float64[n, K + m], class probabilities, and behind them the features that were named.
 
         Raises
         ------
@@ -79,16 +89,20 @@ class ScoreFile:
 
         path = self._found()
         suffix = suffix_of(path, (".npz", *SUFFIXES))
-        scores, y, classes, roles = self._from_arrays() if suffix == ".npz" else self._from_table()
+        scores, y, classes, layers, more = self._from_arrays() if suffix == ".npz" else self._from_table()
         facts = {"source": "file", "path": self.path, "sha256": sha256_of(path), "n_rows": len(y), "kind": self.kind}
-        X = self._probabilities(scores)
-        return Dataset(self.name, X, y, classes, tuple(map(str, classes.tolist())), roles=roles, facts=facts, given_scores=True)
+        X = np.hstack([self._probabilities(scores), *(self._numbers(frame, "features") for frame in layers.values())])
+        names = [str(name) for part in (classes.tolist(), *(frame.columns for frame in layers.values())) for name in part]
+        given = tuple((name, frame.shape[1]) for name, frame in layers.items())
+        return Dataset(self.name, X, y, classes, tuple(names), facts=facts, given_scores=True, given_layers=given, **more)
 
     def _found(self) -> Path:
         return existing(self.path, made_by=self.made_by)
 
-    def _from_arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]:
-        scores, y, words = self._arrays()
+    def _from_arrays(self) -> _Read:
+        from pandas import Series
+
+        scores, y, columns, arrays = self._arrays()
         if scores.ndim != 2 or scores.dtype.kind != "f" or y.shape != scores.shape[:1]:
             shapes = f"{scores.shape} of {scores.dtype} and {y.shape}"
             raise DataError(f"{said(self.path)}: scores must be numbers [n, K] with a label for each row, got shapes {shapes}")
@@ -96,56 +110,88 @@ class ScoreFile:
             rule = f"must hold the columns of the labels, 0 to {scores.shape[1] - 1}"
             found = f"{y.dtype} up to {y.max(initial=0)}" if y.dtype.kind in "iu" else str(y.dtype)
             raise DataError(f"{said(self.path)}: {self.target} {rule}, got {found}")
-        return scores, y.astype(np.intp), np.arange(scores.shape[1]), None if words is None else self._roles_of_words(words, len(y))
+        for name, words in columns.items():
+            if words.shape != y.shape or words.dtype.kind not in "biufU":
+                found = f"got {words.dtype} of shape {words.shape}"
+                raise DataError(f"{said(self.path)}: {name} must have one word for each of {len(y)} rows, {found}")
+        layers = {name: self._layer(name, array, len(y)) for name, array in arrays.items()}
+        more = self._about_rows({name: Series(words, name=name) for name, words in columns.items()})
+        return scores, y.astype(np.intp), np.arange(scores.shape[1]), layers, more
 
-    def _arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-        """Scores, labels and the words of the split, and no other array of the file, which may have the scores of a thousand models."""
+    def _layer(self, name: str, array: np.ndarray, n: int) -> pd.DataFrame:
+        from pandas import DataFrame
+
+        if array.ndim != 2 or array.shape[1] == 0 or len(array) != n or array.dtype.kind not in "biuf":
+            found = f"got {array.dtype} of shape {array.shape}"
+            raise DataError(f"{said(self.path)}: features {name} must be numbers [n, m] with a row for each of {n} labels, {found}")
+        return DataFrame(array, columns=[f"{name}{j + 1}" for j in range(array.shape[1])])
+
+    def _arrays(self) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray], dict[str, np.ndarray]]:
+        """Scores, labels, what else is asked of rows, and features; no other array of the file, which may have those of many models."""
         with open_npz(self._found()) as found:
-            wanted = self.scores or _only_matrix(found)
-            for key, name in (("scores", wanted), ("target", self.target), ("split_column", self.split_column)):
-                if name not in found.files and not (name is None and key == "split_column"):
+            wanted = self.scores or _only_matrix(found, self.features)
+            features = [("features", name) for name in self.features]
+            for key, name in (("scores", wanted), ("target", self.target), *self._named(), *features):
+                if name not in found.files:
                     known = did_you_mean(str(name), found.files, f"; it has {shortened(found.files, 10) or 'none'}")
                     what = "no array" if name is None else f"no array '{name}'"
                     raise DataError(f"{said(self.path)} has {what} (dataset.{key}){known}")
-            words = None if self.split_column is None else found[self.split_column]
-            return found[str(wanted)], found[self.target], words
+            about, layers = ({name: found[name] for _, name in names} for names in (self._named(), features))
+            return found[str(wanted)], found[self.target], about, layers
 
-    def _roles_of_words(self, words: np.ndarray, n: int) -> np.ndarray:
-        from pandas import Series
+    def _named(self) -> list[tuple[str, str]]:
+        """What says more of a row than its scores and its label: key and name of the column or array."""
+        return [(key, name) for key, name in (("split_column", self.split_column), ("group", self.group)) if name is not None]
 
-        if words.shape != (n,) or words.dtype.kind not in "biufU":
-            found = f"got {words.dtype} of shape {words.shape}"
-            raise DataError(f"{said(self.path)}: {self.split_column} must have one word for each of {n} rows, {found}")
-        return roles_of_column(self.name, Series(words, name=self.split_column), trains=False)
+    def _about_rows(self, columns: Mapping[Any, pd.Series]) -> dict[str, Any]:
+        """Roles and groups of a data set."""
+        from kdgraph.data.frames.groups import groups_of_values
 
-    def _from_table(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]:
+        found: dict[str, Any] = {}
+        if self.split_column is not None:
+            found["roles"] = roles_of_column(self.name, columns[self.split_column], trains=False)
+        if self.group is not None:
+            found["groups"], found["group_names"] = groups_of_values(self.name, f"dataset.group='{self.group}'", columns[self.group])
+        return found
+
+    def _from_table(self) -> _Read:
         from kdgraph.data.files.readers import Format, read_table
 
         frame = read_table(self._found(), Format()).frame
         frame = frame.set_axis([str(column) for column in frame.columns], axis=1)
-        for key, column in (("target", self.target), ("split_column", self.split_column)):
-            if column is not None and column not in frame.columns:
+        for key, column in (("target", self.target), *self._named()):
+            if column not in frame.columns:
                 raise no_such_column(self.name, key, column, list(frame.columns))
         labels = frame[self.target].astype(str)
-        columns = [column for column in frame.columns if column not in (self.target, self.split_column)]
+        columns = [column for column in frame.columns if column not in (self.target, self.split_column, self.group)]
+        layers = {name: frame[[column for column in columns if column.startswith(name)]] for name in self.features}
+        if missing := [name for name, found in layers.items() if not found.shape[1]]:
+            raise DataError(f"{self.name}: no column begins with '{missing[0]}' (dataset.features); name the first word of columns")
+        columns = [column for column in columns if not column.startswith(tuple(self.features))]
         are_numbers = all(column.isdigit() for column in columns)
         columns.sort(key=int if are_numbers else str)
         if unknown := sorted(set(labels) - set(columns)):
             raise DataError(f"{self.name}: no column has the scores of {shortened(unknown)}; name each column as its label")
         y = np.array([columns.index(label) for label in labels], dtype=np.intp)
-        roles = None if self.split_column is None else roles_of_column(self.name, frame[self.split_column], trains=False)
-        return self._numbers(frame[columns]), y, np.array(columns, dtype=int if are_numbers else str), roles
+        more = self._about_rows({name: frame[name] for _, name in self._named()})
+        scores = self._numbers(frame[columns], "scores")
+        return scores, y, np.array(columns, dtype=int if are_numbers else str), layers, more
 
-    def _numbers(self, frame: pd.DataFrame) -> np.ndarray:
+    def _numbers(self, frame: pd.DataFrame, what: str) -> np.ndarray:
+        """Float64[n, m], finite."""
         try:
-            return frame.to_numpy(dtype=np.float64)
+            found = frame.to_numpy(dtype=np.float64)
         except ValueError as error:
-            raise DataError(f"{self.name}: a column of scores holds text ({error}); name only the target beside them") from error
+            raise DataError(f"{self.name}: a column of {what} holds text ({error}); name only the target beside them") from error
+        return self._finite(found, what)
+
+    def _finite(self, found: np.ndarray, what: str) -> np.ndarray:
+        if len(bad := np.flatnonzero(~np.isfinite(found).all(axis=1))):
+            raise DataError(f"{self.name}: {what} must be finite, row {bad[0]} is not ({len(bad)} such)")
+        return found
 
     def _probabilities(self, scores: np.ndarray) -> np.ndarray:
-        scores = scores.astype(np.float64)
-        if len(bad := np.flatnonzero(~np.isfinite(scores).all(axis=1))):
-            raise DataError(f"{self.name}: scores must be finite, row {bad[0]} is not ({len(bad)} such)")
+        scores = self._finite(scores.astype(np.float64), "scores")
         if self.kind == "logits":
             from scipy.special import softmax
 
@@ -157,7 +203,7 @@ class ScoreFile:
         return scores / sums[:, None]
 
 
-def _only_matrix(found: NpzFile) -> str | None:
-    """The name of the only array of two dimensions, or None."""
-    matrices = [name for name in found.files if found[name].ndim == 2]
+def _only_matrix(found: NpzFile, features: Sequence[str]) -> str | None:
+    """The name of the only array of two dimensions that is not named as features, or None."""
+    matrices = [name for name in found.files if name not in features and found[name].ndim == 2]
     return matrices[0] if len(matrices) == 1 else None

@@ -6,8 +6,8 @@ import json
 import warnings
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import fields, replace
+from typing import Any, Literal
 
 import numpy as np
 
@@ -28,8 +28,9 @@ class TableFile:
     Parameters
     ----------
     path : the file, relative to the working directory.
-    target : column of the labels.
-    task, drop, categorical, missing, groups, split_column, require : see :class:`kdgraph.data.frames.ColumnOptions`.
+    target : column of the labels; or several of numbers or truth values, of which the largest counts.
+    task, drop, categorical, missing, split_groups, split_column, require, threshold, group, split_at : see
+        :class:`kdgraph.data.frames.ColumnOptions`.
     encoding : of the text; latin-1 decodes anything, often wrongly.
     separator : between cells, one character; None: a comma, in tsv a tab.
     indices : a .json or .npz file with row numbers from 0 by role (train, test, and calibration if there is one); others are unused.
@@ -39,18 +40,21 @@ class TableFile:
     def __init__(
         self,
         path: str,
-        target: str,
+        target: str | Sequence[str],
         task: Task = "auto",
         drop: Sequence[str] = (),
         categorical: Sequence[str] = (),
         missing: Sequence[str | float] = (),
-        groups: str | None = None,
+        split_groups: str | None = None,
         split_column: str | None = None,
         require: Require = "any",
         encoding: str = "utf-8",
         separator: str | None = None,
         indices: str | None = None,
         name: str | None = None,
+        threshold: float | Literal["median"] | None = None,
+        group: str | Sequence[str] | None = None,
+        split_at: Sequence[float] = (),
     ) -> None:
         self.path = path
         self.target = target
@@ -58,12 +62,15 @@ class TableFile:
         self.drop = drop
         self.categorical = categorical
         self.missing = missing
-        self.groups = groups
+        self.split_groups = split_groups
         self.split_column = split_column
         self.require: Require = require
         self.encoding = encoding
         self.separator = separator
         self.indices = indices
+        self.threshold: float | Literal["median"] | None = threshold
+        self.group = group
+        self.split_at = split_at
         self.name = file_stem(path) if name is None else name
         check_parameters(self)
         if indices is not None and split_column is not None:
@@ -104,7 +111,7 @@ class TableFile:
         return replace(data, roles=roles_of_indices(self.name, len(data.y), read_indices(self.indices)))
 
     def _options(self) -> ColumnOptions:
-        return ColumnOptions(self.task, self.drop, self.categorical, self.missing, self.groups, self.split_column, self.require)
+        return ColumnOptions(**{option.name: getattr(self, option.name) for option in fields(ColumnOptions)})
 
 
 def read_indices(given: str) -> Mapping[str, Any]:

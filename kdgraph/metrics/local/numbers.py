@@ -8,6 +8,7 @@ from kdgraph.metrics.local.errors import Scale, around, summary
 from kdgraph.metrics.registry import metric
 from kdgraph.metrics.top_label import Top
 from kdgraph.parameters import Count, Positive
+from kdgraph.smoothing import Kernel
 
 
 @metric("LCE", better="lower")
@@ -19,6 +20,7 @@ def lce(
     bandwidth: Positive = 0.2,
     bins: Count = 15,
     scale: Scale = "rms",
+    kernel: Kernel = "laplacian",
     min_count: Count = 1,
     leave_one_out: bool = False,
 ) -> float:
@@ -33,7 +35,7 @@ def lce(
     y : Int[n], positions in the classes.
     top : Float[n, K], or a :class:`~kdgraph.metrics.TopLabel`.
     X : Float[n, d], features, or images.
-    bandwidth, bins, scale, leave_one_out : as of :func:`local_errors`.
+    bandwidth, bins, scale, kernel, leave_one_out : as of :func:`local_errors`.
     min_count : rows in bins of fewer rows than this are not counted; NaN if none is left.
 
     References
@@ -46,7 +48,7 @@ def lce(
     >>> round(lce(y, proba, X), 2), round(lce(y, proba, X, bandwidth=1e9), 2)  # the second is the bin's |0.75 - 0.5|
     (0.5, 0.25)
     """
-    found = around(y, top, X, [bandwidth], bins, scale, leave_one_out)
+    found = around(y, top, X, [bandwidth], bins, scale, kernel, leave_one_out)
     return float(summary(found, min_count)["lce"][0])
 
 
@@ -59,6 +61,7 @@ def mlce(
     bandwidth: Positive = 0.2,
     bins: Count = 15,
     scale: Scale = "rms",
+    kernel: Kernel = "laplacian",
     min_count: Count = 1,
     leave_one_out: bool = False,
 ) -> float:
@@ -72,7 +75,7 @@ def mlce(
     y : Int[n], positions in the classes.
     top : Float[n, K], or a :class:`~kdgraph.metrics.TopLabel`.
     X : Float[n, d], features, or images.
-    bandwidth, bins, scale, leave_one_out : as of :func:`local_errors`.
+    bandwidth, bins, scale, kernel, leave_one_out : as of :func:`local_errors`.
     min_count : rows in bins of fewer rows than this are not counted; NaN if none is left.
 
     References
@@ -85,7 +88,7 @@ def mlce(
     >>> round(mlce(y, proba, X), 2)  # sure of what is wrong, on the right
     0.75
     """
-    found = around(y, top, X, [bandwidth], bins, scale, leave_one_out)
+    found = around(y, top, X, [bandwidth], bins, scale, kernel, leave_one_out)
     return float(summary(found, min_count)["mlce"][0])
 
 
@@ -98,6 +101,7 @@ def lce_n_eff(
     bandwidth: Positive = 0.2,
     bins: Count = 15,
     scale: Scale = "rms",
+    kernel: Kernel = "laplacian",
     min_count: Count = 1,
     leave_one_out: bool = False,
 ) -> float:
@@ -108,7 +112,7 @@ def lce_n_eff(
     y : Int[n], positions in the classes.
     top : Float[n, K], or a :class:`~kdgraph.metrics.TopLabel`.
     X : Float[n, d], features, or images.
-    bandwidth, bins, scale, leave_one_out : as of :func:`local_errors`.
+    bandwidth, bins, scale, kernel, leave_one_out : as of :func:`local_errors`.
     min_count : rows in bins of fewer rows than this are not counted; NaN if none is left.
 
     Examples
@@ -117,5 +121,38 @@ def lce_n_eff(
     >>> round(lce_n_eff(y, proba, X), 1), round(lce_n_eff(y, proba, X, bandwidth=1e9), 1)
     (1.7, 4.0)
     """
-    found = around(y, top, X, [bandwidth], bins, scale, leave_one_out)
+    found = around(y, top, X, [bandwidth], bins, scale, kernel, leave_one_out)
     return float(summary(found, min_count)["n_eff"][0])
+
+
+@metric("MLCE rows", better=None, unit="rows")
+def mlce_n_eff(
+    y: np.ndarray,
+    top: Top,
+    X: np.ndarray,
+    *,
+    bandwidth: Positive = 0.2,
+    bins: Count = 15,
+    scale: Scale = "rms",
+    kernel: Kernel = "laplacian",
+    min_count: Count = 1,
+    leave_one_out: bool = False,
+) -> float:
+    """Measure how many rows :func:`mlce` rests on: the effective sample size (Σw)² / Σw² of Kish (1965) around the worst row.
+
+    Parameters
+    ----------
+    y : Int[n], positions in the classes.
+    top : Float[n, K], or a :class:`~kdgraph.metrics.TopLabel`.
+    X : Float[n, d], features, or images.
+    bandwidth, bins, scale, kernel, leave_one_out : as of :func:`local_errors`.
+    min_count : rows in bins of fewer rows than this are not counted; NaN if none is left.
+
+    Examples
+    --------
+    >>> y, proba, X = [0, 0, 1, 1], [[0.75, 0.25]] * 4, [[0.0], [0.1], [1.0], [1.1]]
+    >>> round(mlce_n_eff(y, proba, X), 1)
+    1.7
+    """
+    found = around(y, top, X, [bandwidth], bins, scale, kernel, leave_one_out)
+    return float(summary(found, min_count)["mlce_n_eff"][0])

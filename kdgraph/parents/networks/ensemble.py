@@ -15,7 +15,7 @@ from torch.nn import functional
 
 from kdgraph.parameters import Count
 from kdgraph.parents.networks.classifier import NetworkClassifier
-from kdgraph.parents.networks.training import Examples, Options, Trained, train
+from kdgraph.parents.networks.training import Examples, Loss, Options, Trained, train
 
 Combine = Literal["mean", "mean_logs", "sum_logs"]
 
@@ -67,6 +67,10 @@ class MultilayerPerceptronEnsemble(NetworkClassifier):
         widths = [prod(input_shape), *(int(width) for width in self.hidden), n_outputs]
         return StackedPerceptrons(widths, self.members, self.combine)
 
+    def _loss(self) -> Loss:
+        loss = super()._loss()
+        return MeanOverMembers(loss, self.members) if self.loss == "mmce" else loss
+
     def _train(self, module: nn.Module, examples: Examples, validation: Examples | None, options: Options, **more: Any) -> Trained:
         rows = min(options.batch_size, len(examples))
 
@@ -78,6 +82,27 @@ class MultilayerPerceptronEnsemble(NetworkClassifier):
 
     def _last_linear(self) -> str:
         return [name for name, part in self.module_.named_modules() if isinstance(part, StackedLinear)][-1]
+
+
+@dataclass(frozen=True)
+class MeanOverMembers:
+    """Of a batch that has one for each member, the mean of a loss of batches that is no mean over rows (ours); else that loss.
+
+    Attributes
+    ----------
+    loss : (logits Float32[b, K], targets Int[b], weights Float32[b]) → a scalar.
+    members : with gradients, logits are those of each member's own b / members rows, one member after the other.
+    """
+
+    loss: Loss
+    members: int
+
+    def __call__(self, logits: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
+        """A scalar, of the same arguments as the loss."""
+        if not logits.requires_grad:
+            return self.loss(logits, targets, weights)
+        parts = zip(logits.chunk(self.members), targets.chunk(self.members), weights.chunk(self.members), strict=True)
+        return torch.stack([self.loss(*part) for part in parts]).mean()
 
 
 class StackedPerceptrons(nn.Module):

@@ -8,11 +8,14 @@ from itertools import pairwise
 from math import prod
 from typing import Annotated, Literal
 
+import numpy as np
 from torch import nn
 
+from kdgraph.errors import ParameterError
 from kdgraph.parameters import Count, Range
 from kdgraph.parents.networks.classifier import NetworkClassifier
 
+_Dropout = Annotated[float, Range(0, 1)]
 _ACTIVATIONS = {"relu": nn.ReLU, "leaky_relu": nn.LeakyReLU}
 
 
@@ -26,7 +29,8 @@ class MultilayerPerceptron(NetworkClassifier):
     ----------
     hidden : units of each hidden layer; none for a linear classifier.
     activation : "relu", or "leaky_relu" with slope 0.01 below 0.
-    dropout : share of the activations that training sets to 0 after each hidden layer.
+    dropout : share of the activations that training sets to 0 after each hidden layer; a list is of the last ones: ``[0.4]`` is 0.4 after
+        the last alone.
     batch_norm : normalise before each activation; needs batches of two rows.
     **others : those of :class:`NetworkClassifier`.
 
@@ -45,7 +49,7 @@ class MultilayerPerceptron(NetworkClassifier):
 
     hidden: Sequence[Count] = (1000, 1000, 1000, 1000)
     activation: Literal["relu", "leaky_relu"] = "relu"
-    dropout: Annotated[float, Range(0, 1)] = 0.0
+    dropout: _Dropout | Sequence[_Dropout] = 0.0
     batch_norm: bool = False
 
     def _make_module(self, input_shape: tuple[int, ...], n_outputs: int) -> nn.Module:
@@ -53,11 +57,19 @@ class MultilayerPerceptron(NetworkClassifier):
             raise ValueError("batch_size must be at least 2 with batch_norm, got 1")
         widths = [prod(input_shape), *(int(width) for width in self.hidden)]
         layers: list[nn.Module] = [nn.Flatten()]
-        for before, after in pairwise(widths):
+        for (before, after), dropout in zip(pairwise(widths), self._dropouts(), strict=True):
             layers.append(nn.Linear(before, after))
             if self.batch_norm:
                 layers.append(nn.BatchNorm1d(after))
             layers.append(_ACTIVATIONS[self.activation]())
-            if self.dropout > 0:
-                layers.append(nn.Dropout(self.dropout))
+            if dropout > 0:
+                layers.append(nn.Dropout(dropout))
         return nn.Sequential(*layers, nn.Linear(widths[-1], n_outputs))
+
+    def _dropouts(self) -> list[float]:
+        """One for each hidden layer."""
+        n = len(self.hidden)
+        last = np.broadcast_to(self.dropout, n) if np.ndim(self.dropout) == 0 else np.asarray(self.dropout, dtype=float)
+        if len(last) > n:
+            raise ParameterError(f"dropout must be one share, or a list of at most one for each of {n} hidden layers, got {last.tolist()}")
+        return [0.0] * (n - len(last)) + last.tolist()

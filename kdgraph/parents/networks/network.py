@@ -60,7 +60,8 @@ class Network(TransformerMixin, BaseEstimator):
     ----------
     module_ : the trained module, in eval mode, Float32, on the CPU.
     input_shape_ : shape of one row. ``n_features_in_`` is its first number.
-    history_ : a dict of epoch, loss and validation_loss (None without held-out rows) for each epoch.
+    history_ : a dict of epoch, loss and validation_loss (None without held-out rows) for each epoch; and of validation_error, the share of
+        held-out rows that is wrong, where that decides when to stop.
     n_epochs_, best_epoch_ : epochs trained, and the one (from 1) whose weights ``module_`` has.
 
     Notes
@@ -116,6 +117,10 @@ class Network(TransformerMixin, BaseEstimator):
         """Train the new module in place; a subclass may do other things before it."""
         return train(module, examples, self._loss(), options, seed=seed, validation=validation, report=report, checkpoint=checkpoint)
 
+    def _learn(self, module: nn.Module, examples: Examples, validation: Examples | None, options: Options, **more: Any) -> Trained:
+        """Train the new module in place, once; a subclass may do so several times, and keep the best."""
+        return self._train(module, examples, validation, options, **more)
+
     def _trained_on(self, X: np.ndarray, target: np.ndarray, weight: np.ndarray, n_outputs: int) -> Examples:
         """Train a new module on rows that are checked, and learn everything that ends in ``_``; gives the rows that decided when to stop.
 
@@ -130,7 +135,7 @@ class Network(TransformerMixin, BaseEstimator):
             options = Options(**{f.name: getattr(self, f.name) for f in fields(Options) if f.name != "device"}, device=device)
             validation = None if held_out is None else examples_of(X, target, weight, held_out)
             examples = examples_of(X, target, weight, rows)
-            trained = self._train(module, examples, validation, options, seed=seed, report=report, checkpoint=checkpoint)
+            trained = self._learn(module, examples, validation, options, seed=seed, report=report, checkpoint=checkpoint)
         self.module_, self.history_, self.best_epoch_ = module.eval(), trained.history, trained.best_epoch
         self.n_epochs_ = len(self.history_)
         if checkpoint:

@@ -41,6 +41,7 @@ class Options:
     batch_size: int = 64
     max_epochs: int = 200
     patience: int | None = 10
+    stop_on: str = "validation"
     device: str = "cpu"
     amp: bool = True
 
@@ -75,7 +76,9 @@ class Examples:
 
 @dataclass(frozen=True)
 class Trained:
-    """What a training did: a dict of epoch, loss and validation_loss for each epoch, and the epoch (from 1) whose weights were kept."""
+    """What a training did: for each epoch a dict of epoch, loss and validation_loss, and of validation_error where that stops it; and the
+    epoch (from 1) whose weights were kept.
+    """
 
     history: list[dict[str, Any]]
     best_epoch: int
@@ -97,8 +100,8 @@ def train(
     """Train a module in place; it comes back on the CPU, in eval mode.
 
     With a ``patience`` the training stops after that many epochs without a lower loss, and the module gets the weights of the epoch where
-    it was lowest (the first of several); that is the validation loss if there are validation examples, else the mean training loss
-    during the epoch. Without, it keeps the last weights.
+    it was lowest (the first of several); that is the validation loss if there are validation examples, or their share that is wrong with
+    ``stop_on`` "validation_accuracy", else the mean training loss during the epoch. Without, it keeps the last weights.
 
     Order and dropout of epoch e follow from (seed, e) alone, so a training that goes on from a checkpoint gives the same bits as one that
     was never cut off.
@@ -147,10 +150,10 @@ class _Course:
 
     @property
     def best_epoch(self) -> int:
-        """The first epoch (from 1) of the lowest loss; without patience the last one."""
+        """The first epoch (from 1) of the lowest loss, or error where that decides; without patience the last one."""
         if self.options.patience is None or not self.history:
             return len(self.history)
-        return 1 + min(range(len(self.history)), key=lambda e: decisive_loss(self.history[e]))
+        return 1 + min(range(len(self.history)), key=lambda e: stopping_measure(self.history[e]))
 
     @property
     def done(self) -> bool:
@@ -189,10 +192,13 @@ class _Course:
         self.module.eval()
         with torch.no_grad():
             held_out = None if validation is None else self._mean(validation, torch.arange(len(validation)), self.evaluate)
+            also = {}
+            if validation is not None and self.options.stop_on == "validation_accuracy":
+                also["validation_error"] = self._mean(validation, torch.arange(len(validation)), self.wrong)
         if not math.isfinite(loss if held_out is None else loss + held_out):
             rate = f"learning_rate, {self.options.learning_rate:g}"
             raise ValueError(f"training diverged: the loss of epoch {number + 1} is not finite; lower {rate}, or scale the features")
-        return {"epoch": number + 1, "loss": loss, "validation_loss": held_out}
+        return {"epoch": number + 1, "loss": loss, "validation_loss": held_out, **also}
 
     def _mean(self, examples: Examples, order: Tensor, function: Callable[..., Tensor]) -> float:
         """The mean over rows of a function of batches that gives their mean; read once, since each reading waits for the device."""
@@ -219,6 +225,10 @@ class _Course:
     def evaluate(self, inputs: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
         """The loss in full precision, as inference has it."""
         return self.loss(self.module(inputs), targets, weights)
+
+    def wrong(self, inputs: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
+        """The share of weight whose largest logit is not that of its class."""
+        return (weights * (self.module(inputs).argmax(dim=1) != targets)).mean()
 
     def state(self) -> dict[str, Any]:
         """All that the rest of the training depends on; learning rates and random states follow from the number of the epoch."""
@@ -265,5 +275,10 @@ def _optimizer(module: nn.Module, options: Options) -> torch.optim.Optimizer:
 
 
 def decisive_loss(entry: Mapping[str, Any]) -> float:
-    """Of an epoch in the history, the loss that early stopping goes by: the validation loss, or without one the training loss."""
+    """Of an epoch in the history, the validation loss, or without one the training loss."""
     return entry["loss"] if entry["validation_loss"] is None else entry["validation_loss"]
+
+
+def stopping_measure(entry: Mapping[str, Any]) -> float:
+    """Of an epoch in the history, what early stopping makes small: the validation error where it has one, else the decisive loss."""
+    return entry.get("validation_error", decisive_loss(entry))

@@ -150,9 +150,9 @@ def test_the_frame_is_left_as_it_was():
 
 def test_columns_put_aside_are_no_features():
     table = frame(c=[1, 2, 3, 4], g=["p", "q", "r", "p"], part=["Train", "TEST", "valid", "unused"], when=pd.Timestamp("2020"))
-    data = load(table, drop=["c", "when"], groups="g", split_column="part")
+    data = load(table, drop=["c", "when"], split_groups="g", split_column="part")
     assert data.feature_names == ("x",)
-    assert data.groups is not None and data.groups.tolist() == [0, 1, 2, 0]
+    assert data.split_groups is not None and data.split_groups.tolist() == [0, 1, 2, 0] and data.groups is None
     assert data.roles is not None and data.roles.tolist() == [TRAIN, TEST, CALIBRATION, UNUSED]
     assert data.roles.dtype == np.int8
 
@@ -258,7 +258,7 @@ def test_the_columns_of_a_wide_table_are_not_all_named():
     refused(table, "t has no column 'outcome' (dataset.target); it has 0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 2 more", "outcome")
 
 
-@pytest.mark.parametrize("key", ["drop", "categorical", "groups", "split_column"])
+@pytest.mark.parametrize("key", ["drop", "categorical", "group", "split_groups", "split_column"])
 def test_other_columns_that_are_not_there(key):
     value = ["z9"] if key in ("drop", "categorical") else "z9"
     refused(frame(), f"t has no column 'z9' (dataset.{key}); it has x, y", **{key: value})
@@ -266,7 +266,7 @@ def test_other_columns_that_are_not_there(key):
 
 def test_the_target_is_nothing_else():
     refused(frame(), "t: 'y' is the target, and dataset.drop names it too; it can be one of both", drop=["y"])
-    refused(frame(), "t: 'y' is the target, and dataset.groups names it too; it can be one of both", groups="y")
+    refused(frame(), "t: 'y' is the target, and dataset.split_groups names it too; it can be one of both", split_groups="y")
 
 
 def test_nothing_to_learn_from():
@@ -389,7 +389,7 @@ def test_a_split_column_that_is_not_one():
 
 
 def test_groups_that_are_none():
-    refused(frame(g=["p", None, "q", "r"]), "t: dataset.groups='g' is empty in row 1; name the group of each row", groups="g")
+    refused(frame(g=["p", None, "q", "r"]), "t: dataset.split_groups='g' is empty in row 1; name the group of each row", split_groups="g")
 
 
 def test_require_numeric():

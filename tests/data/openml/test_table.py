@@ -7,8 +7,11 @@ import os
 import numpy as np
 import pytest
 
+from kdgraph.components import build
+from kdgraph.config import compose
 from kdgraph.data.openml.cache import is_cached
 from kdgraph.data.openml.table import OpenmlTable
+from kdgraph.data.splits import make_splits, split_options
 from kdgraph.errors import DataError, NotAtHand, ParameterError
 from tests.data.openml.server import arff, bake, description, frame, numbers
 
@@ -68,7 +71,17 @@ def test_columns_to_ignore_are_left_out_unless_they_are_asked_for(openml_cache):
     assert OpenmlTable(61).load().feature_names == ("length", "width")
     assert OpenmlTable(61, categorical=["month"]).load().feature_names == ("length", "width", "month")
     assert OpenmlTable(61, drop=["colour"]).load().feature_names == ("length", "width")
-    assert OpenmlTable(61, groups="row").load().groups.tolist() == list(range(40))
+    assert OpenmlTable(61, split_groups="row").load().split_groups.tolist() == list(range(40))
+
+
+def test_groups_are_read_from_columns_to_ignore_which_stay_no_features(openml_cache):
+    bake(openml_cache, 61, frame(), ignore_attribute="colour,month")
+    named = OpenmlTable(61, group="colour").load()
+    assert named.group_names == ("blue", "red") and named.feature_names == ("length", "width")
+    assert OpenmlTable(61, group="colour", drop=["colour", "width"]).load().feature_names == ("length",)
+    largest = OpenmlTable(61, group=["length", "month"]).load()
+    expected = np.where(frame()["length"] >= frame()["month"], "length", "month")
+    assert np.array(largest.group_names)[largest.groups].tolist() == expected.tolist()
 
 
 def test_another_target_and_task(table):
@@ -156,3 +169,18 @@ def test_sets_of_openml_are_read_as_openml_describes_them(id, features, classes,
     dataset = OpenmlTable(id).load()
     assert dataset.X.shape[1] == features and len(dataset.classes) == classes
     assert dataset.is_categorical.sum() == categorical
+
+
+def test_communities_and_crime_have_the_groups_of_luo_et_al():
+    """UAI 2022, Section 5.3: is the rate above the median, by plurality race; "Indian" is no column of the table."""
+    if "OPENML_CACHE_DIR" not in os.environ or not is_cached(42730):
+        pytest.skip("OpenML 42730 is in no folder that OPENML_CACHE_DIR names")
+    node = compose(["dataset=crime"]).dataset
+    data = build(node).load()
+    assert data.X.shape == (1994, 122) and data.classes.tolist() == ["<= 0.15", "> 0.15"] and data.facts["threshold"] == 0.15
+    assert np.bincount(data.y).tolist() == [1001, 993]  # some rows are at the median itself
+    assert data.groups is not None
+    found = dict(zip(data.group_names, np.bincount(data.groups).tolist(), strict=True))
+    assert found == {"racePctWhite": 1573, "racepctblack": 218, "racePctAsian": 88, "racePctHisp": 115}
+    splits = make_splits(build(node), rng=np.random.default_rng(0), **{key: node[key] for key in split_options()})
+    assert [len(role.y) for role in (splits.train, splits.calibration, splits.test)] == [994, 500, 500]

@@ -81,8 +81,10 @@ def test_test_rows_have_a_role():
 
 
 def test_groups_and_names():
-    data = load(X=X, y=Y, groups=np.array(["q", "p", "q", "r"]), feature_names=np.array(["a", "b", "c"]))
-    assert data.groups is not None and data.groups.tolist() == [1, 0, 1, 2]
+    cases, towns = np.array([7, 5, 7, 9]), np.array(["q", "p", "q", "r"])
+    data = load(X=X, y=Y, split_groups=cases, groups=towns, feature_names=np.array(["a", "b", "c"]))
+    assert data.split_groups is not None and data.split_groups.tolist() == [1, 0, 1, 2]
+    assert data.groups is not None and data.groups.tolist() == [1, 0, 1, 2] and data.group_names == ("p", "q", "r")
     assert data.feature_names == ("a", "b", "c")
 
 
@@ -109,7 +111,10 @@ WHERE = "dataset.path=my.npz"
         ({"y": Y}, f"{WHERE} has no array 'X'; it has y"),
         ({"X": X}, f"{WHERE} has no array 'y'; it has X"),
         ({}, f"{WHERE} has no array 'X'; it has none"),
-        ({"x": X, "y": Y}, f"{WHERE} has an array 'x' that nothing reads; known: X, y, X_test, y_test, groups, feature_names"),
+        (
+            {"x": X, "y": Y},
+            f"{WHERE} has an array 'x' that nothing reads; known: X, y, X_test, y_test, groups, split_groups, feature_names",
+        ),
         ({"X": X, "y": Y, "X_tset": X}, f"{WHERE} has an array 'X_tset' that nothing reads; did you mean 'X_test'?"),
         ({"X": X, "y": Y, "X_test": X}, f"{WHERE} has only one of X_test and y_test; give both or neither"),
         (

@@ -160,3 +160,69 @@ def test_a_split_that_does_not_fit_the_rows(tmp_path):
     message = f"dataset.path={path} has no array 'spilt' (dataset.split_column); did you mean 'split'?"
     with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
         ScoreFile(str(path), split_column="spilt").load()
+
+
+TOWNS = np.array(["Ulm", "Bonn"])[np.arange(40) % 2]
+
+
+def test_groups_of_rows_in_an_array_and_in_a_column():
+    np.savez("my.npz", scores=P, label=Y, town=TOWNS)
+    data = ScoreFile("my.npz", group="town").load()
+    assert data.groups is not None and data.groups.tolist() == [1, 0] * 20 and data.group_names == ("Bonn", "Ulm")
+    assert ScoreFile("my.npz").load().groups is None
+    pd.DataFrame(P, columns=list("012")).assign(label=Y, town=TOWNS).to_csv("my.csv", index=False)
+    data = ScoreFile("my.csv", group="town").load()
+    assert data.groups is not None and data.groups.tolist() == [1, 0] * 20 and data.feature_names == ("0", "1", "2")
+
+
+@pytest.mark.parametrize(
+    ("group", "towns", "message"),
+    [
+        ("twon", TOWNS, "dataset.path=my.npz has no array 'twon' (dataset.group); did you mean 'town'?"),
+        ("town", TOWNS[:3], "dataset.path=my.npz: town must have one word for each of 40 rows, got <U4 of shape (3,)"),
+        ("town", np.where(np.arange(40) == 2, np.nan, 1.0), "my: dataset.group='town' is empty in row 2; name the group of each row"),
+    ],
+)
+def test_groups_that_do_not_fit_the_rows(group, towns, message):
+    np.savez("my.npz", scores=P, label=Y, town=towns)
+    with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
+        ScoreFile("my.npz", group=group).load()
+
+
+HIDDEN, PIXELS = RNG.normal(size=(40, 2)).astype(np.float32), RNG.integers(256, size=(40, 3))
+
+
+def test_features_of_arrays_and_of_columns():
+    np.savez("my.npz", scores=P, label=Y, hidden=HIDDEN, pixels=PIXELS)
+    data = ScoreFile("my.npz", features=["pixels", "hidden"]).load()  # the other matrix has the scores
+    np.testing.assert_array_equal(data.X[:, 3:], np.hstack([PIXELS, HIDDEN]))
+    assert data.given_layers == (("pixels", 3), ("hidden", 2)) and len(data.classes) == 3
+    assert data.feature_names == ("0", "1", "2", "pixels1", "pixels2", "pixels3", "hidden1", "hidden2")
+    frame = pd.DataFrame(np.hstack([P, HIDDEN]), columns=["0", "1", "2", "hidden1", "hidden2"]).assign(label=Y)
+    frame[["hidden2", "label", "1", "hidden1", "0", "2"]].to_csv("my.csv", index=False)
+    data = ScoreFile("my.csv", features=["hidden"]).load()
+    assert data.given_layers == (("hidden", 2),) and data.feature_names == ("0", "1", "2", "hidden2", "hidden1")
+    np.testing.assert_allclose(data.X, np.hstack([P, HIDDEN[:, ::-1]]), atol=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("hidden", "features", "message"),
+    [
+        (HIDDEN, ["hiden"], "dataset.path=my.npz has no array 'hiden' (dataset.features); did you mean 'hidden'?"),
+        (HIDDEN[:, 0], ["hidden"],
+         "dataset.path=my.npz: features hidden must be numbers [n, m] with a row for each of 40 labels, got float32 of shape (40,)"),
+        (HIDDEN[:3], ["hidden"],
+         "dataset.path=my.npz: features hidden must be numbers [n, m] with a row for each of 40 labels, got float32 of shape (3, 2)"),
+        (np.where(np.arange(40)[:, None] == 5, np.inf, HIDDEN), ["hidden"], "my: features must be finite, row 5 is not (1 such)"),
+    ],
+)  # fmt: skip
+def test_features_that_cannot_be_used_are_told(hidden, features, message):
+    np.savez("my.npz", scores=P, label=Y, hidden=hidden)
+    with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
+        ScoreFile("my.npz", scores="scores", features=features).load()
+
+
+def test_columns_of_features_that_are_not_there():
+    pd.DataFrame(P, columns=list("012")).assign(label=Y).to_csv("my.csv", index=False)
+    with pytest.raises(DataError, match=r"^my: no column begins with 'hidden' \(dataset.features\); name the first word of columns$"):
+        ScoreFile("my.csv", features=["hidden"]).load()

@@ -82,10 +82,10 @@ def test_nominal_attributes_of_arff_are_categorical():
 
 def test_what_is_said_of_columns_reaches_them():
     people().assign(g=["p", "q", "r", "p"], part=["train", "test", "val", "unused"], when="2020-01-01").to_csv("p.csv", index=False)
-    data = TableFile("p.csv", "label", drop=["when"], missing=[42], categorical=["town"], groups="g", split_column="part").load()
+    data = TableFile("p.csv", "label", drop=["when"], missing=[42], categorical=["town"], split_groups="g", split_column="part").load()
     assert data.feature_names == ("age", "town")
     assert np.isnan(data.X[1, 0])
-    assert data.groups is not None and data.groups.tolist() == [0, 1, 2, 0]
+    assert data.split_groups is not None and data.split_groups.tolist() == [0, 1, 2, 0]
     assert data.roles is not None and data.roles.tolist() == [TRAIN, TEST, CALIBRATION, UNUSED]
     assert TableFile("p.csv", "age", drop=["when"], task="classification").task == "classification"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import tracemalloc
 from types import SimpleNamespace
 
 import numpy as np
@@ -22,28 +21,34 @@ from kdgraph.metrics import (
     lce_map,
     lce_n_eff,
     local_errors,
-    local_means,
+    local_errors_at,
     mce,
     mlce,
+    mlce_n_eff,
     rms_of,
     score,
+    slce,
     tabulate,
 )
-from kdgraph.metrics.local import kernel
 from kdgraph.runner.measure import measure
 
 ROUNDING = 1e-12  # sums of at most 1,000 terms of order 1 in float64, added in another order
+FLOAT32 = 1e-5
+"""What float32 may do to a mean of values in [-1, 1], or to n_eff of itself, at bandwidths from 0.05 of the features' spread on: distances
+are off by some 2^-24 of it, and weights by that over the bandwidth. At smaller ones float64 takes over in time."""
 
 
-def naive(confidence, correct, X, *, bandwidth, bins, unit, leave_one_out=False) -> tuple[list[float], list[float]]:
+def naive(confidence, correct, X, *, bandwidth, bins, unit, kernel="laplacian", leave_one_out=False) -> tuple[list[float], list[float]]:
     """Eq. 4 without the absolute value, and (Σw)² / Σw², row by row and pair by pair; bins are (j/b, (j+1)/b]."""
+    gaussian, gamma = kernel == "gaussian", bandwidth * unit
     bin_of = [max(math.ceil(round(c * bins, 9)), 1) for c in confidence]
     slce, n_eff = [], []
     for i, x in enumerate(X):
         above = below = squares = 0.0
         for j, other in enumerate(X):
             if bin_of[j] == bin_of[i] and not (leave_one_out and i == j):
-                weight = math.exp(-sum(abs(a - b) for a, b in zip(x, other, strict=True)) / (len(x) * bandwidth * unit))
+                apart = sum((a - b) ** 2 / (2 * gamma) if gaussian else abs(a - b) for a, b in zip(x, other, strict=True))
+                weight = math.exp(-apart / (len(x) * gamma))
                 above += weight * (confidence[j] - correct[j])
                 below += weight
                 squares += weight**2
@@ -66,17 +71,30 @@ def as_metric(confidence, correct) -> tuple[np.ndarray, TopLabel]:
 
 
 @pytest.mark.parametrize("leave_one_out", [False, True])
+@pytest.mark.parametrize("kernel", ["laplacian", "gaussian"])
 @pytest.mark.parametrize(
     ("d", "bins", "bandwidth", "scale"), [(1, 1, 0.2, "rms"), (2, 15, 0.2, "rms"), (3, 5, 0.4, "none"), (20, 10, 1.0, "rms")]
 )
-def test_it_agrees_with_a_double_loop(d: int, bins: int, bandwidth: float, scale: str, leave_one_out: bool) -> None:
+def test_it_agrees_with_a_double_loop(d: int, bins: int, bandwidth: float, scale: str, kernel: str, leave_one_out: bool) -> None:
     confidence, correct, X = sample(120, d)
-    found = local_errors(confidence, correct, X, bandwidths=[bandwidth], bins=bins, scale=scale, leave_one_out=leave_one_out)
+    options = {"bins": bins, "kernel": kernel, "leave_one_out": leave_one_out}
+    found = local_errors(confidence, correct, X, bandwidths=[bandwidth], scale=scale, **options)
     unit = math.sqrt(((X - X.mean(axis=0)) ** 2).mean()) if scale == "rms" else 1.0
-    options = {"bandwidth": bandwidth, "bins": bins, "unit": unit, "leave_one_out": leave_one_out}
-    slce, n_eff = naive(confidence.tolist(), correct.tolist(), X.tolist(), **options)
-    np.testing.assert_allclose(found.slce[0], slce, atol=ROUNDING)
-    np.testing.assert_allclose(found.n_eff[0], n_eff, rtol=ROUNDING)
+    slce, n_eff = naive(confidence.tolist(), correct.tolist(), X.tolist(), bandwidth=bandwidth, unit=unit, **options)
+    np.testing.assert_allclose(found.slce[0], slce, atol=FLOAT32)
+    np.testing.assert_allclose(found.n_eff[0], n_eff, rtol=FLOAT32)
+
+
+def test_in_float64_it_agrees_with_a_double_loop_to_rounding() -> None:
+    """At a bandwidth that float32 is not asked for: rows of pairs, near enough to count for each other."""
+    confidence, correct, X = sample(60, 2)
+    X = np.vstack([X, X + 1e-6])
+    confidence, correct = np.tile(confidence, 2), np.append(correct, ~correct)
+    found = local_errors(confidence, correct, X, bandwidths=[1e-6], scale="none")
+    slce, n_eff = naive(confidence.tolist(), correct.tolist(), X.tolist(), bandwidth=1e-6, bins=15, unit=1.0)
+    np.testing.assert_allclose(found.slce[0], slce, atol=1e-8)  # features of 10 have 1e-15, of γ 1e-9
+    np.testing.assert_allclose(found.n_eff[0], n_eff, rtol=1e-8)
+    assert found.n_eff[0].min() > 1.4
 
 
 @settings(max_examples=50, deadline=None)
@@ -92,9 +110,9 @@ def test_it_agrees_with_a_double_loop_where_rows_and_confidences_tie(rows, bandw
     options = {"bins": 10, "leave_one_out": leave_one_out}
     found = local_errors(confidence, correct, X, bandwidths=[bandwidth], scale="none", **options)
     slce, n_eff = naive(confidence, correct, X.tolist(), bandwidth=bandwidth, unit=1.0, **options)
-    np.testing.assert_allclose(found.slce[0], slce, atol=ROUNDING)
-    np.testing.assert_allclose(found.n_eff[0], n_eff, rtol=ROUNDING)
-    assert (found.n_eff[0] >= 1 - ROUNDING).all() or leave_one_out
+    np.testing.assert_allclose(found.slce[0], slce, atol=FLOAT32)
+    np.testing.assert_allclose(found.n_eff[0], n_eff, rtol=FLOAT32)
+    assert (found.n_eff[0] >= 1 - FLOAT32).all() or leave_one_out
 
 
 def test_the_kernel_is_scikit_learn_s() -> None:
@@ -102,8 +120,8 @@ def test_the_kernel_is_scikit_learn_s() -> None:
     confidence, correct, X = sample(300, 4)
     found = local_errors(confidence, correct, X, bandwidths=[0.3], bins=1)
     weight = laplacian_kernel(X, gamma=1 / (4 * 0.3 * rms_of(X)))
-    np.testing.assert_allclose(found.slce[0], weight @ (confidence - correct) / weight.sum(axis=1), atol=ROUNDING)
-    np.testing.assert_allclose(found.n_eff[0], weight.sum(axis=1) ** 2 / (weight**2).sum(axis=1), rtol=ROUNDING)
+    np.testing.assert_allclose(found.slce[0], weight @ (confidence - correct) / weight.sum(axis=1), atol=FLOAT32)
+    np.testing.assert_allclose(found.n_eff[0], weight.sum(axis=1) ** 2 / (weight**2).sum(axis=1), rtol=FLOAT32)
 
 
 @pytest.mark.parametrize("bins", [1, 5, 15])
@@ -138,28 +156,6 @@ def test_left_out_of_its_own_a_row_is_its_nearest_neighbour_in_its_bin() -> None
     np.testing.assert_array_equal(found.slce[0], (confidence - correct)[apart.argmin(axis=1)])
 
 
-@pytest.mark.parametrize("leave_one_out", [False, True])
-def test_the_size_of_a_block_changes_no_bit(leave_one_out: bool, monkeypatch) -> None:
-    confidence, correct, X = sample(700, 2)
-    found = []
-    for block in (1, 97, 3000, 10**7):
-        monkeypatch.setattr(kernel, "BLOCK", block)
-        found.append(local_errors(confidence, correct, X, bandwidths=[0.05, 0.4], bins=3, leave_one_out=leave_one_out))
-    for other in found[1:]:
-        np.testing.assert_array_equal(other.slce, found[0].slce)
-        np.testing.assert_array_equal(other.n_eff, found[0].n_eff)
-
-
-def test_memory_grows_with_the_rows_and_not_with_their_pairs() -> None:
-    """All distances at once would be 288 MB."""
-    confidence, correct, X = sample(6000, 3)
-    tracemalloc.start()
-    local_errors(confidence, correct, X, bins=1)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 10e6
-
-
 def test_what_the_bin_averages_away_is_seen() -> None:
     """Too sure by 0.2 on one side and as much not sure enough on the other: the paper's reason for a local error.
 
@@ -182,7 +178,7 @@ def test_units_and_origin_of_the_features_do_not_matter() -> None:
     confidence, correct, X = sample(200, 3)
     expected = local_errors(confidence, correct, X)
     for other in (1000 * X, X - 50):
-        np.testing.assert_allclose(local_errors(confidence, correct, other).slce, expected.slce, atol=1e-10)
+        np.testing.assert_allclose(local_errors(confidence, correct, other).slce, expected.slce, atol=FLOAT32)
     plain = local_errors(confidence, correct, X, bandwidths=[0.2 * rms_of(X)], scale="none")
     np.testing.assert_array_equal(plain.slce, expected.slce)
     assert rms_of(np.full((3, 2), 5.0)) == 1
@@ -193,7 +189,7 @@ def test_the_order_of_rows_does_not_matter() -> None:
     order = np.random.default_rng(1).permutation(200)
     expected = local_errors(confidence, correct, X)
     found = local_errors(confidence[order], correct[order], X[order])
-    np.testing.assert_allclose(found.slce[0], expected.slce[0][order], atol=ROUNDING)
+    np.testing.assert_allclose(found.slce[0], expected.slce[0][order], atol=FLOAT32)
 
 
 def test_few_rows_in_a_bin_can_be_left_out() -> None:
@@ -206,6 +202,8 @@ def test_few_rows_in_a_bin_can_be_left_out() -> None:
     assert mlce(y, top, X, bandwidth=1e9, min_count=2) == pytest.approx(without, abs=1e-8)
     assert mlce(y, top, X, bandwidth=1e9, leave_one_out=True) < 0.9  # nobody is left to look at
     assert lce_n_eff(y, top, X, bandwidth=1e-9, min_count=2) == 1
+    assert mlce_n_eff(y, top, X, bandwidth=1e9) == 1  # the worst row is this one
+    assert mlce_n_eff(y, top, X, bandwidth=1e9, min_count=2) > 2
     assert math.isnan(mlce(y, top, X, min_count=202))
     assert score("lce", {"y": y, "top": top, "X": X}, {"min_count": 202}).value is None
     alone = local_errors([0.9], [True], [[1.0, 2.0]], leave_one_out=True)
@@ -259,6 +257,7 @@ def test_by_bandwidth_is_what_each_bandwidth_gives_alone() -> None:
         assert found["lce"][i] == lce(y, top, X, **options)
         assert found["mlce"][i] == mlce(y, top, X, **options)
         assert found["n_eff"][i] == lce_n_eff(y, top, X, **options)
+        assert found["mlce_n_eff"][i] == mlce_n_eff(y, top, X, **options)
         alone = local_errors(confidence, correct, X, bandwidths=[bandwidth])
         assert found["n_eff"][i] == np.median(alone.n_eff[0][alone.count >= 5])
         worst = np.where(alone.count >= 5, np.abs(alone.slce[0]), -1).argmax()
@@ -278,15 +277,72 @@ def test_images_are_vectors_of_their_pixels() -> None:
     assert lce(y, top, images) == lce(y, top, images.reshape(40, 12))
 
 
-def test_means_around_other_rows() -> None:
-    """Around a place that is not among the rows, and so far away that every weight is 0 in float64: the nearest row's value."""
-    rng = np.random.default_rng(0)
-    X, values, at = rng.normal(size=(50, 2)), rng.normal(size=50), np.array([[0.0, 0.0], [1e6, 0.0]])
-    found = local_means(at, X, values, [0.5, 1e-3])
-    weight = laplacian_kernel(at[:1], X, gamma=1 / (2 * 0.5))[0]
-    assert found.mean[0, 0] == pytest.approx(np.average(values, weights=weight), abs=ROUNDING)
-    assert found.mean[1, 1] == pytest.approx(values[(X[:, 0] - np.abs(X[:, 1])).argmax()], abs=1e-6)
-    assert np.isfinite(found.mean).all() and (found.n_eff >= 1).all()
+@pytest.mark.parametrize("kernel", ["laplacian", "gaussian"])
+def test_at_any_point_it_is_what_a_row_there_would_have_without_counting(kernel: str) -> None:
+    """Eq. 4 at points: as the naive loop around a row that is left out, in the bin of what is said there, at the rows' scale."""
+    confidence, correct, X = sample(150, 2)
+    points, said = X[:40] + 0.3, np.linspace(0, 1, 40)
+    found = local_errors_at(points, said, confidence, correct, X, bandwidths=[0.3, 1e12], bins=5, kernel=kernel)
+    assert np.isnan(found.slce[:, :16]).all()  # no row says less than 0.5, so bins up to 0.4 are empty
+    assert (found.count[:16] == 0).all()
+    for i in range(16, 40):
+        rows = np.append(confidence, said[i]).tolist(), np.append(correct, True).tolist(), np.vstack([X, points[i]]).tolist()
+        options = {"bins": 5, "unit": rms_of(X), "kernel": kernel, "leave_one_out": True}
+        slce_at, n_eff = (values[-1] for values in naive(*rows, bandwidth=0.3, **options))
+        assert found.slce[0, i] == pytest.approx(slce_at, abs=FLOAT32)
+        assert found.n_eff[0, i] == pytest.approx(n_eff, rel=FLOAT32)
+    for b in range(2, 5):  # Lemma 1, away from rows
+        own, here = np.ceil(confidence * 5) == b + 1, np.ceil(said * 5) == b + 1
+        np.testing.assert_allclose(found.slce[1, here], (confidence - correct)[own].mean(), atol=1e-12)
+        np.testing.assert_array_equal(found.count[here], own.sum())
+
+
+def test_at_the_rows_themselves_it_is_their_own_error() -> None:
+    confidence, correct, X = sample(200, 3)
+    one, other = local_errors(confidence, correct, X), local_errors_at(X, confidence, confidence, correct, X)
+    for attribute in ("slce", "n_eff", "count"):
+        np.testing.assert_array_equal(getattr(one, attribute), getattr(other, attribute))
+
+
+@pytest.mark.parametrize("leave_one_out", [False, True])
+def test_where_all_rows_are_alike_everyone_is_the_bin(leave_one_out: bool) -> None:
+    """Identical features and one confidence: at any bandwidth the bin's own error, of its other rows where a row is left out."""
+    confidence, correct, X = np.full(20, 0.8), np.arange(20) % 4 > 0, np.full((20, 3), 2.5)
+    found = local_errors(confidence, correct, X, bandwidths=[1e-9, 0.2, 1e9], leave_one_out=leave_one_out)
+    right = (correct.sum() - correct) / 19 if leave_one_out else np.full(20, correct.mean())
+    np.testing.assert_allclose(found.slce, [0.8 - right] * 3, atol=ROUNDING)
+    np.testing.assert_allclose(found.n_eff, 19 if leave_one_out else 20, rtol=ROUNDING)
+
+
+def test_a_bin_of_one_row_has_its_own_error_and_none_without_itself() -> None:
+    found = local_errors([0.95, 0.55, 0.55], [False, True, False], [[0.0], [1.0], [1.0]])
+    assert found.slce[0].tolist() == pytest.approx([0.95, 0.05, 0.05])
+    assert found.count.tolist() == [1, 2, 2]
+    assert found.n_eff[0].tolist() == [1, 2, 2]
+    without = local_errors([0.95, 0.55, 0.55], [False, True, False], [[0.0], [1.0], [1.0]], leave_one_out=True)
+    assert np.isnan(without.slce[0, 0])
+    assert without.slce[0, 1:].tolist() == pytest.approx([0.55, -0.45])
+    y, top = as_metric([0.95, 0.55, 0.55], [False, True, False])
+    assert mlce(y, top, np.array([[0.0], [1.0], [1.0]]), leave_one_out=True) == pytest.approx(0.55)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_threads_change_no_bit(n_jobs: int) -> None:
+    confidence, correct, X = sample(700, 2)
+    expected = local_errors(confidence, correct, X, bandwidths=[1e-6, 0.4])
+    found = local_errors(confidence, correct, X, bandwidths=[1e-6, 0.4], n_jobs=n_jobs)
+    np.testing.assert_array_equal(found.slce, expected.slce)
+    np.testing.assert_array_equal(found.n_eff, expected.n_eff)
+
+
+def test_there_is_a_row_of_the_signed_error_for_every_row() -> None:
+    confidence, correct, X = sample(60, 3)
+    y, top = as_metric(confidence, correct)
+    found = local_errors(confidence, correct, X, bandwidths=[0.3], kernel="gaussian", leave_one_out=True)
+    rows = tabulate("slce", {"y": y, "top": top, "X": X}, {"bandwidth": 0.3, "kernel": "gaussian", "leave_one_out": True})
+    assert [row["slce"] for row in rows] == [None if math.isnan(each) else each for each in found.slce[0]]
+    assert list(rows[0]) == ["confidence", "correct", "slce", "n_eff", "bin_count", "bandwidth"]
+    assert slce(y, top, X)["slce"].min() < 0 < slce(y, top, X)["slce"].max()
 
 
 BAD = sample(3, 2)
@@ -300,6 +356,7 @@ BAD = sample(3, 2)
         ({"bandwidths": []}, ParameterError, "bandwidths must hold at least one number above 0, got none"),
         ({"bins": 0}, ParameterError, "bins must be an integer from 1, got 0"),
         ({"scale": "std"}, ParameterError, "scale must be one of rms, none, got 'std'"),
+        ({"kernel": "box"}, ParameterError, "kernel must be one of laplacian, gaussian, got 'box'"),
         ({"X": np.ones((2, 2))}, ValueError, "X must have a row for each of 3 confidences, got 2"),
         (
             {"X": np.array([[1.0, 2.0], [np.nan, 0.0], [0.0, np.inf]])},
@@ -314,3 +371,24 @@ def test_what_cannot_be_measured(change, error, message: str) -> None:
     confidence, correct, X = BAD
     with pytest.raises(error, match=f"^{message}$"):
         local_errors(**{"confidence": confidence, "correct": correct, "X": X} | change)
+
+
+@pytest.mark.parametrize(
+    ("points", "said", "error", "message"),
+    [
+        (np.ones((2, 3)), [0.5, 0.5], ValueError, "points must have the 2 features of X, got 3"),
+        (np.ones((2, 2)), [0.5], ValueError, r"confidence_at must have a number for each of 2 points, got shape \(1,\)"),
+        (np.ones((2, 2)), [0.5, math.nan], ValueError, r"confidence_at must lie in \[0, 1\], got nan at point 1 \(1 such\)"),
+        (
+            np.full((2, 2), np.inf),
+            [0.5, 0.5],
+            DataError,
+            r"points must be finite for distances, got inf in row 0 \(4 such\); fill what is missing, "
+            r"or do not measure local calibration \(metrics=default\)",
+        ),
+    ],
+)
+def test_where_cannot_be_measured(points, said, error, message: str) -> None:
+    confidence, correct, X = BAD
+    with pytest.raises(error, match=f"^{message}$"):
+        local_errors_at(points, said, confidence, correct, X)

@@ -7,6 +7,8 @@ import pytest
 from sklearn.datasets import load_digits
 from torch import nn
 
+from kdgraph.components import build
+from kdgraph.config import compose
 from kdgraph.errors import ParameterError
 from kdgraph.parents.networks import MultilayerPerceptron
 
@@ -29,12 +31,34 @@ def test_layers_follow_the_parameters():
         "Flatten", "Linear 12 5", "BatchNorm1d", "LeakyReLU", "Dropout", "Linear 5 4"]  # fmt: skip
 
 
+def test_a_list_of_dropouts_is_of_the_last_layers():
+    between = ["Linear 12 5", "ReLU", "Linear 5 5", "ReLU"]
+    assert layers(hidden=[5, 5], dropout=[0.4]) == ["Flatten", *between, "Dropout", "Linear 5 4"]
+    assert layers(hidden=[5, 5], dropout=[0.4, 0]) == ["Flatten", *between[:2], "Dropout", *between[2:], "Linear 5 4"]
+    assert layers(hidden=[5, 5], dropout=[]) == layers(hidden=[5, 5])
+    module = MultilayerPerceptron(hidden=[5, 5], dropout=[0.1, 0.4])._make_module((12,), 4)
+    assert [part.p for part in module if isinstance(part, nn.Dropout)] == [0.1, 0.4]
+
+
+def test_the_network_of_communities_and_crime():
+    """Luo et al., Appendix A.2."""
+    mlp = build(compose(["parent=paper/p4/crime"]).parent)
+    assert (mlp.optimizer, mlp.learning_rate, mlp.batch_size, mlp.stop_on) == ("adam", 3e-4, 64, "validation_accuracy")
+    names = [type(part).__name__ for part in mlp._make_module((122,), 2)]
+    assert names == ["Flatten", *["Linear", "LeakyReLU"] * 3, "Dropout", "Linear"] and mlp.hidden == [100, 100, 100]
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"hidden": (10, 0)}, "hidden must be a list of which each is in [1, inf), got (10, 0)"),
         ({"hidden": 10}, "hidden must be a list, got 10"),
-        ({"dropout": 1.0}, "dropout must be in [0, 1), got 1.0"),
+        ({"dropout": 1.0}, "dropout must be in [0, 1) or a list, got 1.0"),
+        ({"dropout": [0.1, 1.0]}, "dropout must be a number in [0, 1) or a list of which each is in [0, 1), got [0.1, 1.0]"),
+        (
+            {"hidden": (5,), "dropout": [0, 0.4]},
+            "dropout must be one share, or a list of at most one for each of 1 hidden layers, got [0.0, 0.4]",
+        ),
         ({"activation": "tanh"}, "activation must be one of relu, leaky_relu, got 'tanh'"),
         ({"max_epochs": -1}, "max_epochs must be in [0, inf), got -1"),
         ({"patience": 0}, "patience must be in [1, inf) or null, got 0"),

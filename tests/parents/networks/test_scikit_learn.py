@@ -16,6 +16,7 @@ OPTIONS = {"hidden": (16,), "learning_rate": 0.02, "batch_size": 16, "device": "
     [
         MultilayerPerceptron(**OPTIONS, max_epochs=30),
         MultilayerPerceptron(**OPTIONS, max_epochs=20, patience=None, optimizer="sgd", batch_norm=True, dropout=0.1),
+        MultilayerPerceptron(**OPTIONS, max_epochs=20, loss="mmce", mmce_weight=(0.0, 2.0), stop_on="validation_accuracy", dropout=[0.1]),
     ],
     expected_failed_checks=lambda estimator: EXPECTED_FAILURES,
 )
