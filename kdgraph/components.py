@@ -16,7 +16,7 @@ from kdgraph.messages import unknown_key
 from kdgraph.parameters import allows_null, annotations_of, check_value
 
 Node = Mapping[str, Any]
-INJECTED = frozenset({"estimator", "random_state", "n_jobs", "verbose", "report", "checkpoint"})
+INJECTED = frozenset({"estimator", "random_state", "n_jobs", "verbose", "report", "checkpoint", "given_layers"})
 """Parameters that a run provides, or for which it has a way of its own (``verbose``); no config lists them."""
 
 
@@ -75,14 +75,14 @@ def parameters_of(target: Any) -> dict[str, inspect.Parameter]:
     return {name: p for name, p in inspect.signature(target).parameters.items() if p.kind in kinds}
 
 
-def check_component(path: str, node: Any, more: Mapping[str, Any] | None = None) -> None:
+def check_component(path: str, node: Any, more: Mapping[str, Any] | None = None, inner: Mapping[str, Any] | None = None) -> None:
     """Raise a one-line error unless ``node`` is a component that can be built.
 
     Parameters
     ----------
     path : its key in the config, such as ``parent``.
     node : the resolved node.
-    more : annotations of further keys that the node may have beside the parameters of its class.
+    more, inner : annotations of further keys that the node, and nodes in it, may have beside the parameters of their classes.
     """
     if not isinstance(node, Mapping) or not isinstance(node.get("name"), str):
         raise ConfigError(f"{path} must be the name of one of its options, got {node!r}; 'kdg list {path}' shows them")
@@ -99,8 +99,10 @@ def check_component(path: str, node: Any, more: Mapping[str, Any] | None = None)
             raise ConfigError(f"{path}.{key} is missing, and no run can do without it; add {path}.{key}=…")
     check_options(path, {k: v for k, v in node.items() if k not in ("name", "_target_")}, annotations, settable | set(more or {}))
     for key, value in node.items():
-        for name, inner in value.items() if are_named_nodes(value) else ():
-            check_component(f"{path}.{key}.{name}", {"name": name, **inner})
+        if is_node(value):
+            check_component(f"{path}.{key}", {"name": key, **value}, inner)
+        for name, of_name in value.items() if are_named_nodes(value) else ():
+            check_component(f"{path}.{key}.{name}", {"name": name, **of_name}, inner)
     if target and hasattr(target, "_parameter_constraints"):
         _check_as_scikit_learn_does(path, build(node))
 

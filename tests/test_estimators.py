@@ -10,9 +10,11 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.validation import _num_samples
 
 from kdgraph import DensityGate, KernelDensityForest, KernelDensityNetwork
-from kdgraph.calibration import BestCalibrator, Refit, ScoreMap, Uncalibrated
+from kdgraph.calibration import BestCalibrator, GroupWise, Refit, ScoreMap, Uncalibrated
+from kdgraph.calibration.local import BinMeanShift, DensityRatio, LocalClassShares, LocalRecalibration
 from kdgraph.calibration.top_label import (
     BestConfidence,
     BetaCalibration,
@@ -47,6 +49,13 @@ def network() -> MultilayerPerceptron:
     return MultilayerPerceptron(hidden=(16,), learning_rate=0.02, batch_size=32, max_epochs=15, patience=None, device="cpu", random_state=0)
 
 
+class GroupWiseByPosition(GroupWise):
+    """Every other row is of the same group: these checks say nothing of groups, and it cannot do without."""
+
+    def fit(self, X, y, sample_weight=None, **calibration):
+        return super().fit(X, y, sample_weight, groups=np.arange(_num_samples(X)) % 2, **calibration)
+
+
 PUBLISHED = [make(parent(), variant=v, random_state=0)
              for make, parent in ((KernelDensityForest, forest), (KernelDensityNetwork, network)) for v in VARIANTS[1:]]  # fmt: skip
 """What reproduces papers: the same code but for a function each."""
@@ -77,6 +86,14 @@ ESTIMATORS = [
     HistogramBinning(forest(), pool="cv", random_state=0),
     TemperatureScaling(forest(), by_class=True, pool=10.0, random_state=0),
     BestConfidence(forest(), random_state=0),
+    LocalRecalibration(forest(), random_state=0),
+    LocalRecalibration(network(), bins="cv", random_state=0),
+    LocalRecalibration(forest(), kernel="geodesic", random_state=0),
+    LocalClassShares(forest(), bins="cv", random_state=0),
+    DensityRatio(forest(), random_state=0),
+    BinMeanShift(network(), random_state=0),
+    GroupWiseByPosition(forest(), ScoreMap(None, method="temperature"), random_state=0),
+    GroupWiseByPosition(forest(), HistogramBinning(None, by_class=False), random_state=0),
     GaussianLinear(),
     GlobalPit(GaussianLinear(), random_state=0),
 ]

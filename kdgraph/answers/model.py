@@ -55,8 +55,8 @@ class Model:
         part = self._part_for("ood_score")
         return SetScores(part.ood_score_of_sets(X, rng), part.set_size_, part.level)
 
-    def ask(self, answers: Collection[str], X: np.ndarray) -> Said:
-        """What it says of X: Float[n, d] or images Float[n, c, h, w].
+    def ask(self, answers: Collection[str], X: np.ndarray, groups: np.ndarray | None = None) -> Said:
+        """What it says of X: Float[n, d] or images Float[n, c, h, w]; ``groups``, [n], for who does something by group.
 
         Every model that classifies has a confidence, the largest probability unless a part has one of its own, and an out-of-distribution
         score, minus the confidence unless a part has one. What is said of a row depends on no other row.
@@ -70,7 +70,7 @@ class Model:
             said["proba"], said["ood_score"] = both.proba_and_ood_score(X)
         for answer in answers:
             if answer not in said:
-                said[answer] = self._say(answer, X, said)
+                said[answer] = self._say(answer, X, said, groups)
         return {answer: said[answer] for answer in answers}
 
     def predict_proba(self, X: np.ndarray) -> np.ndarray:
@@ -81,21 +81,23 @@ class Model:
         """What the parts after the parent say they have learnt, for the record."""
         return {name: part.describe() for name, part in self.after.items() if hasattr(part, "describe")}
 
-    def _say(self, answer: str, X: np.ndarray, said: Said) -> Any:
+    def _say(self, answer: str, X: np.ndarray, said: Said, groups: np.ndarray | None = None) -> Any:
         part = self._part_for(answer)
+        more = {"groups": groups} if groups is not None and getattr(part, "takes_groups", False) else {}
         if answer == "ood_score" and self.scores_sets:
             raise TypeError(f"{type(part).__name__} scores sets of rows, and says nothing of a row by itself; ask score_sets")
         if part is not None and hasattr(part, METHODS[answer]):
             if answer == "distribution":
                 return as_distribution(part.predict_dist(X))
             if answer != "top":
-                return getattr(part, METHODS[answer])(X)
+                return getattr(part, METHODS[answer])(X, **more)
             predicted = np.searchsorted(part.classes_, part.predict(X))
-            return TopLabel(predicted, part.predict_confidence(X), len(part.classes_))
+            return TopLabel(predicted, part.predict_confidence(X, **more), len(part.classes_))
         if answer == "top" and self.gives("proba"):
             return TopLabel.of(said["proba"] if "proba" in said else self.predict_proba(X))
         if answer == "ood_score" and self.classifies:
-            return -self._say("top", X, said).confidence
+            top = said["top"] if "top" in said else self._say("top", X, said, groups)
+            return -top.confidence
         raise TypeError(f"{type(self.parent).__name__} and what was fitted after it say nothing of {answer}")
 
     def _part_for(self, answer: str) -> Any:

@@ -44,6 +44,7 @@ class Predictions:
     id_values : values of the one parameter in ``params`` at which the family is in distribution.
     example : UInt8[c, h, w] or None, the first image of an out-of-distribution set; values outside [0, 1] are cut off.
     facts : where an out-of-distribution set comes from and what was done to its rows.
+    groups : Int[n], the subgroup of each row, or None.
     """
 
     on: str
@@ -57,6 +58,7 @@ class Predictions:
     id_values: tuple[float, ...] = ()
     example: np.ndarray | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
+    groups: np.ndarray | None = None
 
     @property
     def in_distribution(self) -> bool:

@@ -1,6 +1,7 @@
 """Maps from a parent's scores to probabilities."""
 
-from kdgraph.calibration.baselines import Refit, ScoreMap, Uncalibrated
+from kdgraph.calibration.baselines import Refit, Retrained, ScoreMap, Uncalibrated
+from kdgraph.calibration.groupwise import GroupWise
 from kdgraph.calibration.selection import BestCalibrator
 
-__all__ = ["BestCalibrator", "Refit", "ScoreMap", "Uncalibrated"]
+__all__ = ["BestCalibrator", "GroupWise", "Refit", "Retrained", "ScoreMap", "Uncalibrated"]

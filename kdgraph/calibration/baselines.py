@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import KW_ONLY, dataclass
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
 
+from kdgraph.errors import ParameterError
 from kdgraph.parents import PostHocClassifier, Rows, seeded_clone
 from kdgraph.parents.accepts import weights_for
 
@@ -54,6 +57,38 @@ class Refit(Uncalibrated):
 
 
 @dataclass(eq=False, repr=False)
+class Retrained(Uncalibrated):
+    """The parent fitted once more on its own training rows with other parameters, such as a network with a loss that calibrates it.
+
+    Parameters
+    ----------
+    estimator, calibration_size, random_state : as in :class:`Uncalibrated`; of a frozen parent, an unfitted clone is fitted.
+    changes : parameter → value, of the parent itself; in a pipeline, of its last step.
+
+    Raises
+    ------
+    ParameterError : for a parameter that the parent does not have.
+
+    References
+    ----------
+    Luo et al., "Local calibration: metrics and recalibration", UAI 2022, Table 1, whose row "MMCE optimization" is the network trained with
+    the loss of Kumar et al. (2018).
+    """
+
+    _: KW_ONLY
+    changes: Mapping[str, Any] | None = None
+
+    def _fit_after(self, train: Rows, calibration: Rows) -> None:
+        parent = self.estimator_.estimator if isinstance(self.estimator_, FrozenEstimator) else self.estimator_
+        again = seeded_clone(parent, self.random_state)
+        last = again.steps[-1][1] if isinstance(again, Pipeline) else again
+        if unknown := sorted(set(self.changes or {}) - set(last.get_params(deep=False))):
+            raise ParameterError(f"changes must be parameters of the parent, {type(last).__name__}, got {unknown[0]!r}")
+        last.set_params(**(self.changes or {}))
+        self.calibrated_ = again.fit(train.X, self.classes_[train.y], **weights_for(again, train.weight))
+
+
+@dataclass(eq=False, repr=False)
 class ScoreMap(Uncalibrated):
     """A map from the parent's scores to probabilities, by scikit-learn.
 
@@ -74,10 +109,13 @@ class ScoreMap(Uncalibrated):
 def score_map(parent: Any, method: MapName, rows: Rows, classes: np.ndarray) -> CalibratedClassifierCV:
     """The map ``method`` behind the fitted ``parent``, fitted on ``rows``, which need some of every one of the ``classes``, [K]."""
     frozen = parent if isinstance(parent, FrozenEstimator) else FrozenEstimator(parent)
+    missing = np.setdiff1d(np.arange(len(classes)), rows.y)
+    if method == "temperature" and 0 < len(missing) < len(classes) - 1:  # it needs two, scikit-learn all: rows that weigh nothing
+        rows = rows + replace(rows[np.zeros(len(missing), dtype=np.intp)], y=missing, weight=np.zeros(len(missing)))
+    elif len(missing):
+        named = classes[missing].tolist()
+        raise ValueError(f"{method} calibration needs rows of every class, the calibration rows have none of {named}")
     labels, everyone = classes[rows.y], np.arange(len(rows))
-    missing = np.setdiff1d(classes, labels)
-    if len(missing):
-        raise ValueError(f"{method} calibration needs rows of every class, the calibration rows have none of {missing.tolist()}")
     more = {} if (rows.weight == 1).all() else {"sample_weight": rows.weight}
     with warnings.catch_warnings():  # it is right that a frozen parent ignores the weights: only the maps are fitted
         warnings.filterwarnings("ignore", message="Since FrozenEstimator does not appear to accept sample_weight")

@@ -10,8 +10,12 @@ from sklearn.ensemble._forest import BaseForest
 from sklearn.tree import BaseDecisionTree
 from sklearn.utils.validation import check_is_fitted
 
+from kdgraph.geometry import kernels
 from kdgraph.geometry.leaf_index import LeafIndex
 from kdgraph.geometry.place import Place
+
+_TILE = 512
+"""Rows that are compared with one query after the other while they are in a core's cache."""
 
 
 class ForestPartition:
@@ -75,10 +79,16 @@ class ForestPartition:
 
     def similarity(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Float[m, n]: geodesic similarity K(r, s) = t_rs / T (Eq. 14) of codes Int[m, T] and Int[n, T]; for small m × n only."""
-        matches = np.zeros((len(a), len(b)))
-        for t in range(self.n_trees):
-            matches += a[:, t, None] == b[None, :, t]
-        return matches / self.n_trees
+        width = max(1, min(_TILE, len(b)))
+        n_tiles, trees = -(-len(b) // width), -(-self.n_trees // 4) * 4
+        rows = np.full((len(a) + len(a) % 2, trees), -1, dtype=np.int32)  # the kernel takes queries by twos and trees by fours
+        rows[: len(a), : self.n_trees] = a
+        columns = np.full((n_tiles * width, trees), -2, dtype=np.int32)
+        columns[: len(b), : self.n_trees] = b
+        counts = np.zeros((len(rows), len(columns)), dtype=np.uint16)
+        tiles = np.ascontiguousarray(columns.reshape(n_tiles, width, trees).transpose(0, 2, 1))
+        kernels.count_by_comparison(rows, tiles, counts)
+        return counts[: len(a), : len(b)] / self.n_trees
 
     def paired_similarity(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Float[n]: K of each code in ``a`` (Int[n, T]) with the one beside it in ``b``."""

@@ -100,7 +100,7 @@ class PipelinePartition:
 
     def __init__(self, pipeline: Pipeline, n_jobs: int | None = None, **reading: Any):
         self._before = pipeline[:-1]
-        self._inner = partition_of(pipeline[-1], n_jobs=n_jobs, **reading)
+        self.inner = partition_of(pipeline[-1], n_jobs=n_jobs, **reading)
 
     def _transform(self, X: Any) -> np.ndarray:
         """Float[n, d], dense and without NaN, of the rows that the pipeline takes: an array or a data frame."""
@@ -112,30 +112,30 @@ class PipelinePartition:
 
     def embed(self, X: Any) -> np.ndarray:
         """Float[n, d]: the transformed rows."""
-        return self._inner.embed(self._transform(X))
+        return self.inner.embed(self._transform(X))
 
     def encode(self, X: Any) -> np.ndarray:
         """[n, …]: codes of the last step at the transformed rows."""
-        return self._inner.encode(self._transform(X))
+        return self.inner.encode(self._transform(X))
 
     def place(self, X: Any) -> Place:
         """Both, with one pass through the transformations."""
-        return self._inner.place(self._transform(X))
+        return self.inner.place(self._transform(X))
 
     def similarity(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Float[m, n]: geodesic similarity of codes of the last step."""
-        return self._inner.similarity(a, b)
+        return self.inner.similarity(a, b)
 
     def paired_similarity(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Float[n]: the same of codes side by side."""
-        return self._inner.paired_similarity(a, b)
+        return self.inner.paired_similarity(a, b)
 
     def vote(self, place: Place) -> np.ndarray:
         """Float[n, K]: the last step's own probabilities."""
-        return self._inner.vote(place)
+        return self.inner.vote(place)
 
     def index(
         self, codes: np.ndarray, class_weights: np.ndarray, *, rows: np.ndarray | None = None, n_anchors: int | None = None
     ) -> PolytopeIndex:
         """Index of the last step; arguments as of :class:`Partition`."""
-        return self._inner.index(codes, class_weights, rows=rows, n_anchors=n_anchors)
+        return self.inner.index(codes, class_weights, rows=rows, n_anchors=n_anchors)

@@ -26,9 +26,9 @@ def check(config: RunConfig) -> None:
     from kdgraph.data.splits import split_options
 
     for path in COMPONENTS:
-        check_component(path, getattr(config, path), split_options() if path == "dataset" else None)
+        of_rows = {"dataset": "more", "ood": "inner"}  # the data set, and another one that is out of distribution, are split
+        check_component(path, getattr(config, path), **({of_rows[path]: split_options()} if path in of_rows else {}))
     if is_node(config.ood.get("source")):
-        check_component("ood.source", config.ood["source"], split_options())
         _check_other_data(config.ood["source"], config.dataset)
     _check_metrics(config, _said_in(config))
     _check_figures(config)
@@ -54,7 +54,7 @@ def _said_in(config: RunConfig) -> set[str]:
 
 def _check_metrics(config: RunConfig, said: set[str]) -> None:
     """Every metric exists, has these options, and parent or method give what it needs; who does not has no value of it."""
-    from kdgraph.metrics import METRICS, asked, check_metric
+    from kdgraph.metrics import METRICS, asked, check_metric, space_of
 
     source, said = target_of(config.dataset), said | {"prior"}
     labelled = said | {"y", "X", "groups"} | _truths_of(source)
@@ -64,13 +64,16 @@ def _check_metrics(config: RunConfig, said: set[str]) -> None:
         "ood": said | ({"id_score"} if "ood_score" in said else set()),
         "grid": said | ({"truth"} if hasattr(source, "posterior_on_paper_grid") else set()),
     }
-    check_options("metrics", config.metrics, dict.fromkeys(inputs, _OPTIONS))
+    check_options("metrics", config.metrics, dict.fromkeys([*inputs, "spaces"], _OPTIONS))
     for on, wanted in config.metrics.items():
         check_options(f"metrics.{on}", wanted or {}, dict.fromkeys(wanted or {}, _OPTIONS))
+    for name, node in config.spaces.items():
+        check_component(f"metrics.spaces.{name}", {"name": name, **node})
     named: dict[str, str] = {}
     for on, wanted in config.measures.items():
         for key, node in wanted.items():
             name, options = asked(key, node)
+            _check_space(f"metrics.{on}.{key}", name, space_of(node), config.spaces)
             if name != (known := named.setdefault(key, name)):
                 raise ConfigError(f"metrics.{on}.{key} is {name}, and elsewhere {known}; one of them needs another name")
             try:
@@ -78,6 +81,19 @@ def _check_metrics(config: RunConfig, said: set[str]) -> None:
             except ConfigError as error:
                 raise ConfigError(f"metrics.{on}: {error}") from error
             check_options(f"metrics.{on}.{key}", options, annotations_of(METRICS[name]))
+
+
+def _check_space(path: str, metric: str, space: str | None, spaces: Mapping[str, Any]) -> None:
+    """A space has a node, and is only for metrics of the rows' features; those out of distribution have none."""
+    from kdgraph.metrics import METRICS, needs
+
+    if space is None:
+        return
+    if metric in METRICS and "X" not in needs(metric):
+        raise ConfigError(f"{path}.space is for metrics that look at the rows' features, and {metric} does not; take it away")
+    if space not in spaces:
+        known = ", ".join(spaces) or "none"
+        raise ConfigError(f"{path}.space must be one of metrics.spaces ({known}), got {space!r}; metrics=local_features has some")
 
 
 def _truths_of(source: Any) -> set[str]:

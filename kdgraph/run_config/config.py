@@ -34,6 +34,7 @@ PLAIN = {
     "fail_fast": bool,
     "save": bool,
     "out": str,
+    "beside": str | None,
 }
 
 
@@ -52,6 +53,7 @@ class RunConfig:
     fail_fast : of a sweep, start no run once one has failed.
     save : keep the models in the run's directory.
     out : where runs and the store are.
+    beside : of a sweep, a function that sets what its runs found beside what was published.
     """
 
     dataset: Mapping[str, Any]
@@ -71,6 +73,7 @@ class RunConfig:
     fail_fast: bool = False
     save: bool = True
     out: str = "outputs"
+    beside: str | None = None
     method: str = ""
 
     def __post_init__(self) -> None:
@@ -87,7 +90,13 @@ class RunConfig:
     @cached_property
     def measures(self) -> dict[str, dict[str, dict[str, Any]]]:
         """Rows ("test", "calibration", "ood", "grid") → key → options, as :func:`~kdgraph.metrics.asked` reads them."""
-        return {on: {name: given_options(node) for name, node in (wanted or {}).items()} for on, wanted in self.metrics.items()}
+        asked = {on: wanted or {} for on, wanted in self.metrics.items() if on != "spaces"}
+        return {on: {name: given_options(node) for name, node in wanted.items()} for on, wanted in asked.items()}
+
+    @property
+    def spaces(self) -> dict[str, Mapping[str, Any]]:
+        """Name → node of each feature map that metrics may measure in."""
+        return dict(self.metrics.get("spaces") or {})
 
     @cached_property
     def drawn(self) -> dict[str, dict[str, Any]]:
@@ -117,13 +126,14 @@ def run_id(science: Mapping[str, Any]) -> str:
 
 
 def method_label(nodes: Mapping[str, Any], preset: str | None, preset_nodes: Mapping[str, Any]) -> str:
-    """``preset`` if parent and what is fitted after it are in ``nodes`` as in ``preset_nodes``, else ``<parent>-<calibrator>[-<gate>]…``.
+    """The last part of ``preset`` if parent and what is fitted after it are in ``nodes`` as in ``preset_nodes``, else their names.
 
-    Every table shows it, so it says too where a method was fitted on test rows, as its paper does.
+    These are ``<parent>-<calibrator>[-<gate>]…``. Every table shows it, so it says too where a method was fitted on test rows, as its paper
+    does.
     """
     end = METHOD_ENDS.get(str(nodes.get("protocol")), "")
     if preset and all(nodes[part] == preset_nodes[part] for part in ("parent", *AFTER)):
-        return preset + end
+        return preset.rpartition("/")[2] + end
     names = [str((nodes[part] or {}).get("name", "none")) for part in AFTER]
     after = [name for name in names if name != "none"] or ["none"]
     return "-".join([str((nodes["parent"] or {}).get("name", "none")), *after]) + end

@@ -41,6 +41,8 @@ def unfitted(config: RunConfig) -> Model | None:
         below, ground = ground_of(group, parent, after)
         if (part := build(node, estimator=ground)) is not None:
             check_ground(group, node, part, ground, f"{below}={getattr(config, below)['name']}")
+            check_protocol(group, node, part, config.protocol)
+            check_sets(group, node, part, config)
             after[group] = part
     return Model(parent, after)
 
@@ -95,6 +97,23 @@ def takes(estimator: Any, kind: Literal["two_d_array", "three_d_array"]) -> bool
         return True
     tags = estimator.__sklearn_tags__()
     return tags.no_validation or getattr(tags.input_tags, kind)
+
+
+def check_protocol(group: str, node: Node, part: Any, protocol: str) -> None:
+    """Raise :class:`ConfigError` for a part that has to see the test rows, as its paper shows them to it, without ``protocol=paper``."""
+    if protocol != "paper" and getattr(part, "paper_protocol", None) == "transductive":
+        what = f"{group}={node['name']} embeds the rows to predict together with those it is fitted on"
+        raise ConfigError(f"{what}, so it sees test rows; say protocol=paper, or choose another map: {group}.features.reduce=pca")
+
+
+def check_sets(group: str, node: Node, part: Any, config: RunConfig) -> None:
+    """Raise :class:`ConfigError` for a part that has no place for rows beside those of the data set, where it is asked about such."""
+    if getattr(part, "paper_protocol", None) != "transductive":
+        return
+    others = {"ood=none": target_of(config.ood) is not None, "metrics=top_label": bool(config.metrics.get("grid"))}
+    if asked := [name for name, is_asked in others.items() if is_asked]:
+        what = f"{group}={node['name']} says nothing of rows that were not embedded with the calibration rows"
+        raise ConfigError(f"{what}, such as those out of distribution or on a grid; choose {' '.join(asked)}")
 
 
 def check_ground(group: str, node: Node, part: Any, ground: Any, called: str) -> None:

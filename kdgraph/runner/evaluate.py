@@ -15,7 +15,7 @@ from kdgraph.components import Node, build
 from kdgraph.data.dataset import Splits
 from kdgraph.metrics import TopLabel, asked, needs
 from kdgraph.parents.naming import class_names
-from kdgraph.runner.measure import labelled_rows, measure
+from kdgraph.runner.measure import Spaces, labelled_rows, measure
 from kdgraph.runner.stages import stage_rng
 
 BYTES_AT_A_TIME = 256_000_000
@@ -35,6 +35,7 @@ def evaluate(
     splits: Splits,
     seed: int,
     parent_says: Sequence[Said] | None = None,
+    spaces: Spaces | None = None,
 ) -> Evaluation:
     """Measure every metric wherever the config asks for it, of the parent and of the calibrated model.
 
@@ -42,6 +43,8 @@ def evaluate(
     for 500 of them. They are drawn when it is their turn, so that 40 sets of images never lie in memory at once.
 
     ``parent_says`` is the parent's part of an earlier evaluation on the same sets: methods on one parent need not ask it again.
+
+    ``spaces`` says where rows lie in the spaces that metrics name.
 
     A model that scores sets of rows draws its own from each set, with a generator that is made of the seed and of what the set is called:
     neither other sets nor other models change what is drawn.
@@ -53,7 +56,7 @@ def evaluate(
         predictions += _predicted(group, (parent, model), answers, known, seed)
     with class_names(splits.train.classes.tolist()):
         _look(model, predictions)
-    return Evaluation(*measure(predictions, metrics, splits, str(dataset["name"])), predictions)
+    return Evaluation(*measure(predictions, metrics, splits, str(dataset["name"]), spaces), predictions)
 
 
 def _look(model: Model, predictions: Sequence[Predictions]) -> None:
@@ -97,13 +100,22 @@ def _predicted(
 def _said(model: Model, answers: Sequence[str], rows: np.ndarray, ends: np.ndarray, known: Sequence[Known], seed: int) -> list[Said]:
     """What the model says of each set: of all rows at once, and cut; a score of sets of each set by itself."""
     of_sets = "ood_score" in answers and model.scores_sets
-    told = model.ask([answer for answer in answers if not (of_sets and answer == "ood_score")], rows)
+    told = model.ask([answer for answer in answers if not (of_sets and answer == "ood_score")], rows, _groups_of(known, ends))
     said = [{answer: value[low:high] for answer, value in told.items()} for low, high in pairwise(ends.tolist())]
     if of_sets:
         for each, about, (low, high) in zip(said, known, pairwise(ends.tolist()), strict=True):
             name = [about["on"], about.get("ood"), *sorted(about.get("params", {}).items())]
             each["ood_score"] = model.score_sets(rows[low:high], stage_rng(seed, f"sets drawn from {name}"))
     return said
+
+
+def _groups_of(known: Sequence[Known], ends: np.ndarray) -> np.ndarray | None:
+    """Int[n]: the subgroup of each row of several sets, -1 where nobody knows it; None where no set has any."""
+    given = [about.get("groups") for about in known]
+    if all(groups is None for groups in given):
+        return None
+    sizes = np.diff(ends).tolist()
+    return np.concatenate([np.full(n, -1) if groups is None else groups for n, groups in zip(sizes, given, strict=True)])
 
 
 def _together(each: list[np.ndarray]) -> np.ndarray:
@@ -128,7 +140,7 @@ def _sets(dataset: Node, ood: Node, splits: Splits, asked_on: Collection[str], s
     """Rows to predict, in scaled features, and what is known about them; calibration rows and the grid only where something is asked."""
     for on, rows in labelled_rows(splits).items():
         if on == "test" or (on in asked_on and len(rows.y)):
-            yield rows.X, {"on": on, "y": rows.y, "truth": rows.truth}
+            yield rows.X, {"on": on, "y": rows.y, "truth": rows.truth, "groups": rows.groups}
     source = build(dataset)
     if "grid" in asked_on and hasattr(source, "posterior_on_paper_grid"):
         from kdgraph.data.simulations import paper_grid

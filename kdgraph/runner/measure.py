@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+import numpy as np
+
 from kdgraph.answers import Predictions, SetScores
 from kdgraph.data.dataset import Dataset, Splits
-from kdgraph.metrics import METRICS, Score, TopLabel, asked, needs, score, sharing, tabulate
+from kdgraph.metrics import METRICS, Score, TopLabel, asked, needs, score, sharing, space_of, tabulate
+from kdgraph.metrics.grouping import Groups
 from kdgraph.metrics.inputs import SAID
 
 Entry = dict[str, Any]
+Spaces = Callable[[str, str], np.ndarray]
 
 
 def measure(
-    predictions: Sequence[Predictions], metrics: Mapping[str, Any], splits: Splits, source: str
+    predictions: Sequence[Predictions], metrics: Mapping[str, Any], splits: Splits, source: str, spaces: Spaces | None = None
 ) -> tuple[list[Entry], dict[str, list[Entry]]]:
     """Entries of the record's ``metrics``, and the rows of each table by its name; a table without rows is left out.
 
@@ -28,6 +32,7 @@ def measure(
         the key.
     splits : where the prior and the features of the test rows come from.
     source : what an error calls the data.
+    spaces : (name, "test" or "calibration") → Float[n, m], where the rows lie in a space that a metric names.
     """
     test = next(found for found in predictions if found.on == "test")
     numbers: list[Entry] = []
@@ -37,7 +42,10 @@ def measure(
         inputs = {of: _inputs(found, said, test.models[of], splits) for of, said in found.models.items()}
         with sharing():
             for key, name, options in _tables_first(wanted):
+                space = space_of(wanted[key])
                 for of, known in inputs.items():
+                    if space is not None and spaces is not None:
+                        known = {**known, "X": spaces(space, found.on)}
                     where = {"of": of, "on": found.on, "ood": found.ood}
                     is_given = all(known.get(need) is not None for need in needs(name).intersection(SAID))
                     if not METRICS[name].is_table:
@@ -70,7 +78,7 @@ def _inputs(found: Predictions, said: Mapping[str, Any], of_test: Mapping[str, A
     if "proba" in said and "top" not in said:
         inputs["top"] = TopLabel.of(said["proba"])
     if (rows := labelled_rows(splits).get(found.on)) is not None:
-        inputs |= {"X": rows.X, "groups": rows.groups}
+        inputs |= {"X": rows.X, "groups": None if rows.groups is None else Groups(rows.groups, rows.group_names)}
     if found.on == "ood":
         inputs["id_score"] = of_test.get("ood_score")
     return inputs

@@ -55,7 +55,7 @@ def fit(
     last bit of a probability changes from call to call.
     """
     alive = {"report": report, "checkpoint": checkpoint}
-    estimator = build(parent, random_state=_an_int(stage_rng(seed, "fit")), n_jobs=n_jobs, **alive)
+    estimator = build(parent, random_state=_an_int(stage_rng(seed, "fit")), n_jobs=n_jobs, given_layers=train.given_layers, **alive)
     check_rows(parent, estimator, train)
     encoded = build(preprocess).around(estimator, train, has_missing=has_missing)
     encoded.fit(train.X, train.y)
@@ -92,6 +92,11 @@ def _fitted_after(estimator: Any, splits: Splits, protocol: Protocol) -> Any:
         held = splits.test
     elif way == "transductive":
         more["X_test"] = splits.test.X
+    if getattr(estimator, "takes_groups", False):
+        if held.groups is None:
+            what = f"{splits.train.name} has no groups, and {type(estimator).__name__} does something for each of them"
+            raise DataError(f"{what}; name their column: dataset.group=…")
+        more |= {"groups": train.groups, "groups_calibration": held.groups}
     if not len(held.y):
         what = f"all {len(splits.test.y):,} rows of {splits.test.name} test, and {type(estimator).__name__} has none to be fitted on"
         raise DataError(f"{what}; lower n_test, or give protocol=paper to a method that its paper fits on test rows")

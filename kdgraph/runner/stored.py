@@ -6,8 +6,11 @@ little, and its fingerprint is how changed data are noticed. More test rows fit 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from kdgraph.answers import Evaluation, Model
 from kdgraph.data.dataset import Splits
@@ -15,6 +18,7 @@ from kdgraph.run_config import RunConfig, file_digests
 from kdgraph.runner import stages
 from kdgraph.runner.evaluate import asked_for, evaluate
 from kdgraph.runner.model_dir import trusted_packages
+from kdgraph.runner.spaces import Spaces
 from kdgraph.runner.store import FOLDER, Made, Store, entry_name, stage_key
 from kdgraph.runner.watch import Watch
 
@@ -77,10 +81,17 @@ class StoredStages:
         config, key = self.config, self.keys["parent_says"]
         sets = {"dataset": config.dataset, "ood": config.ood, "splits": self.splits, "seed": config.seed}
         known = self.store.find("parent_says", key)
-        found = evaluate(parent, model, config.measures, **sets, parent_says=known)
+        spaces = Spaces(config.spaces, parent.parent, self.splits, config.seed, self._space)
+        found = evaluate(parent, model, config.measures, **sets, parent_says=known, spaces=spaces)
         if known is None:
             self.store.keep("parent_says", key, [each.parent for each in found.predictions])
         return found
+
+    def _space(self, name: str, make: Callable[[], np.ndarray]) -> np.ndarray:
+        """An embedding from the store, or made and kept there, for other methods on the parent."""
+        node = self.config.spaces[name.rpartition(" ")[0]]
+        key = stage_key("space", self.splits.fingerprint, {"of": self.keys["fit"], "node": node, "name": name}, self.config.seed)
+        return self.store.get_or_make("space", key, make).value
 
 
 def stage_keys(config: RunConfig, splits: Splits) -> dict[str, str]:

@@ -111,7 +111,21 @@ def _print_tables(done: Sequence[tuple[Job, Any]], multirun: bool, before: set[J
     if said := sweep_warnings(runs):
         show("\n" + said)
     found = sum(job in before for job, _ in done)
+    if (place := done[0][0].config.beside) is not None:
+        show("\n" + _beside(place, [record for _, record in done]))
     show(f"\n{len(done)} runs in {done[0][0].run_dir.parents[2]}" + (f", {found} of them done before" if found else ""))
+
+
+def _beside(place: str, records: Sequence[Any]) -> str:
+    """What the function that the config names as ``beside`` makes of the records; a line where it is not at hand, as beside a wheel."""
+    from kdgraph.components import target_of
+    from kdgraph.errors import ConfigError
+
+    try:
+        function = target_of({"_target_": place}, "beside")
+    except ConfigError:
+        return f"what was published stands in a checkout of kdgraph, which has {place}; run kdg there to see it beside these runs"
+    return function(records)
 
 
 def _raise(outcome: Outcome) -> None:

@@ -7,6 +7,8 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.optimize import minimize_scalar
+from scipy.special import log_softmax, softmax
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer
@@ -137,6 +139,27 @@ def test_a_map_needs_calibration_rows_of_every_class(rows, parent):
     with pytest.raises(ValueError, match="calibration needs") as caught:
         ScoreMap(FrozenEstimator(parent)).fit(X, y, X_calibration=X_calibration[some], y_calibration=y_calibration[some])
     assert str(caught.value) == "isotonic calibration needs rows of every class, the calibration rows have none of ['birch']"
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_temperature_needs_rows_of_two_classes_only(weighted):
+    """As the likelihood's own optimum, which scipy finds: a group of rows may lack a class that others have."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(900, 3))
+    y = (X @ rng.normal(size=(3, 4)) * 2 + rng.gumbel(size=(900, 4))).argmax(axis=1)
+    parent = LogisticRegression(C=0.02).fit(X[:400], y[:400])
+    some = np.flatnonzero(y[400:] != 2) + 400
+    weight = rng.uniform(0.5, 2, len(some)) if weighted else np.ones(len(some))
+    given = {"X_calibration": X[some], "y_calibration": y[some], "sample_weight_calibration": weight}
+    found = ScoreMap(FrozenEstimator(parent), method="temperature").fit(X, y, **given)
+
+    def nll(log_beta: float) -> float:
+        log_p = log_softmax(np.exp(log_beta) * parent.decision_function(X[some]), axis=1)
+        return -np.average(log_p[np.arange(len(some)), y[some]], weights=weight)
+
+    beta = np.exp(minimize_scalar(nll, bounds=(-10, 10), options={"xatol": 1e-12}).x)
+    expected = softmax(beta * parent.decision_function(X), axis=1)
+    np.testing.assert_allclose(found.predict_proba(X), expected, atol=1e-6)  # a minimum is found to the root of the precision
 
 
 def test_refit_needs_rows_of_every_class_of_a_frozen_parent():

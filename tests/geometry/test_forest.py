@@ -72,6 +72,20 @@ def test_similarity_is_the_share_of_trees_that_agree(spiral, spiral_forest):
     assert partition.similarity(a, b).tolist() == expected
 
 
+@pytest.mark.parametrize(("m", "n", "trees"), [(1, 1, 1), (2, 3, 4), (7, 512, 5), (3, 513, 6), (8, 1100, 30), (0, 5, 4), (5, 0, 4)])
+def test_similarity_of_any_number_of_rows_and_trees(m, n, trees, spiral):
+    X, y = spiral
+    partition = ForestPartition(RandomForestClassifier(trees, max_leaf_nodes=9, random_state=0).fit(X, y))
+    codes = partition.encode(np.random.default_rng(0).normal(size=(m + n, 2)))
+    a, b = codes[:m], codes[m:]
+    expected = np.array([(row == b).sum(axis=1) / trees for row in a]).reshape(m, n)
+    found = partition.similarity(a, b)
+    assert found.shape == (m, n) and np.array_equal(found, expected)
+    if m and n:
+        assert np.array_equal(partition.paired_similarity(a[:1], b[:1]), found[0, :1])
+        assert np.array_equal(partition.similarity(np.asfortranarray(a), b.astype(np.int64)), expected)
+
+
 def test_rows_are_embedded_as_they_are(spiral, spiral_forest):
     place = ForestPartition(spiral_forest).place(spiral[0].astype(np.float32))
     assert place.points.dtype == np.float64

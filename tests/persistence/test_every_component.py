@@ -14,7 +14,7 @@ import yaml
 from sklearn.base import clone
 
 from kdgraph.answers import Model
-from kdgraph.components import target_of
+from kdgraph.components import build, target_of
 from kdgraph.config import compose, conf_dir, plan
 from kdgraph.data.dataset import Dataset, Splits
 from kdgraph.persistence import read, save, to_bytes
@@ -62,7 +62,8 @@ def rows(kind: Literal["vectors", "images", "scores"]) -> Splits:
         if kind == "images":
             X = rng.random((n, 1, 12, 12), dtype=np.float32) * (0.5 + y[:, None, None, None] / 4).astype(np.float32)
         names = () if kind == "images" else tuple("abcd"[: X.shape[1]])
-        parts.append(Dataset("rows", X, y, np.array(["u", "v", "w"]), names, given_scores=kind == "scores"))
+        groups = {"groups": np.arange(n) // 3 % 2, "group_names": ("g", "h")}
+        parts.append(Dataset("rows", X, y, np.array(["u", "v", "w"]), names, given_scores=kind == "scores", **groups))
     return Splits(*parts)
 
 
@@ -83,7 +84,7 @@ def node_of(group: str, name: str, *more: str) -> Any:
 
 def combined() -> list[tuple[str, str]]:
     """Every parent with its own graph and as it is; every calibrator behind a forest or a network, whichever it reads."""
-    network = [name for name in CALIBRATORS if name in ("kdn", "best_on_network")]
+    network = [name for name in CALIBRATORS if name in ("kdn", "best_on_network", "mmce")]
     graphs = [(name, "kdf" if name in ("random_forest", "extra_trees") else "kdn") for name in PARENTS if name != "scores"]
     return sorted({*graphs, *((name, "none") for name in PARENTS), *(("mlp" if c in network else "random_forest", c) for c in CALIBRATORS)})
 
@@ -94,11 +95,13 @@ def test_it_predicts_the_same_to_the_bit(parent_name, calibrator_name):
     fitted, splits = parent(parent_name)
     node = node_of("calibrator", calibrator_name)
     node = {**node, "folds": 2} if "folds" in node else node
-    of_top_label = "top_label" in (node["_target_"] or "")  # these give no rows of probabilities to a gate
-    for gate_name in ["none"] if parent_name == "scores" or of_top_label else GATES:
-        made = calibrate({"calibrator": node, "gate": node_of("gate", gate_name)}, fitted, splits, seed=0, n_jobs=1)
+    protocol = "paper" if calibrator_name == "lore_tsne" else "held_out"  # it knows no rows but those that it was fitted with
+    gives_rows = node["_target_"] is None or hasattr(build(node, estimator=fitted), "predict_proba")  # which a gate stands on
+    for gate_name in ["none"] if parent_name == "scores" or not gives_rows else GATES:
+        nodes = {"calibrator": node, "gate": node_of("gate", gate_name)}
+        made = calibrate(nodes, fitted, splits, protocol=protocol, seed=0, n_jobs=1)
         again = read(to_bytes(made, {"parent": fitted}), "it", {"parent": fitted}).value
-        said, known = (model.ask(["top"], splits.test.X)["top"] for model in (again, made))
+        said, known = (model.ask(["top"], splits.test.X, splits.test.groups)["top"] for model in (again, made))
         np.testing.assert_array_equal(said.confidence, known.confidence)
         if made.gives("proba"):
             np.testing.assert_array_equal(again.predict_proba(splits.test.X), made.predict_proba(splits.test.X))

@@ -49,6 +49,21 @@ REFUSED = {
         ["method=tood", "parent=mlp"],
         "detector=tood stands on a forest, and parent=mlp is a network; choose parent=random_forest",
     ),
+    "t-SNE where test rows are held out": (
+        ["method=lore_tsne", "protocol=held_out", "ood=none", "metrics=top_label"],
+        "calibrator=lore_tsne embeds the rows to predict together with those it is fitted on, so it sees test rows; "
+        "say protocol=paper, or choose another map: calibrator.features.reduce=pca",
+    ),
+    "t-SNE and rows out of distribution": (
+        ["method=lore_tsne", "protocol=paper", "metrics=top_label", "ood=sphere"],
+        "calibrator=lore_tsne says nothing of rows that were not embedded with the calibration rows, "
+        "such as those out of distribution or on a grid; choose ood=none",
+    ),
+    "t-SNE and a grid": (
+        ["method=lore_tsne", "protocol=paper", "metrics=paper_grid", "ood=none"],
+        "calibrator=lore_tsne says nothing of rows that were not embedded with the calibration rows, "
+        "such as those out of distribution or on a grid; choose metrics=top_label",
+    ),
     "a recalibrator on a classifier": (
         ["dataset=iris", "method=none", "recalibrator=global_pit"],
         "recalibrator=global_pit needs predictive distributions, and parent=random_forest gives none; choose recalibrator=none",

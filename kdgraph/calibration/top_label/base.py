@@ -13,7 +13,8 @@ from kdgraph.metrics import TopLabel
 from kdgraph.parents import PostHocClassifier, Rows
 
 
-def _fills_rows(self: TopLabelCalibrator) -> bool:
+def fills_rows(self: TopLabelCalibrator) -> bool:
+    """Whether there is a ``predict_proba``; AttributeError, with the way out, if not. Ours."""
     if not self.fill_proba:
         raise AttributeError(f"{type(self).__name__} gives the confidence in its prediction alone; fill_proba=True makes a row of it")
     return True
@@ -61,21 +62,12 @@ class TopLabelCalibrator(PostHocClassifier):
         proba = self._scores(X)
         return self._confidence(proba, TopLabel.of(proba))
 
-    @available_if(_fills_rows)
+    @available_if(fills_rows)
     def predict_proba(self, X) -> np.ndarray:
         """Float[n, K]: rows with the confidence at the predicted class; finite, and they sum to 1."""
         proba = self._scores(X)
         top = TopLabel.of(proba)
-        rows = np.arange(len(proba))
-        confidence = self._confidence(proba, top)
-        others = proba.copy()
-        others[rows, top.predicted] = 0
-        rest = others.sum(axis=1, keepdims=True)
-        equal = np.full_like(others, 1 / max(others.shape[1] - 1, 1))
-        equal[rows, top.predicted] = 0
-        filled = np.where(rest > 0, others / np.where(rest > 0, rest, 1), equal) * (1 - confidence)[:, None]
-        filled[rows, top.predicted] = confidence
-        return filled
+        return filled(proba, top, self._confidence(proba, top))
 
     def _scores(self, X) -> np.ndarray:
         check_is_fitted(self)
@@ -86,3 +78,21 @@ class TopLabelCalibrator(PostHocClassifier):
 
     def _confidence(self, proba: np.ndarray, top: TopLabel) -> np.ndarray:
         raise NotImplementedError
+
+
+def filled(proba: np.ndarray, top: TopLabel, confidence: np.ndarray) -> np.ndarray:
+    """Float[n, K]: the confidence, Float[n], at the predicted class, and the rest as ``proba``, Float[n, K], divides it. Ours.
+
+    >>> proba = np.array([[0.6, 0.3, 0.1]])
+    >>> filled(proba, TopLabel.of(proba), np.array([0.2]))
+    array([[0.2, 0.6, 0.2]])
+    """
+    rows = np.arange(len(proba))
+    others = proba.copy()
+    others[rows, top.predicted] = 0
+    rest = others.sum(axis=1, keepdims=True)
+    equal = np.full_like(others, 1 / max(others.shape[1] - 1, 1))
+    equal[rows, top.predicted] = 0
+    result = np.where(rest > 0, others / np.where(rest > 0, rest, 1), equal) * (1 - confidence)[:, None]
+    result[rows, top.predicted] = confidence
+    return result

@@ -1,0 +1,120 @@
+"""The second half of a feature map: to few dimensions (φ₂ of Luo et al., Section 3.2), by scikit-learn and umap-learn."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import Any, Literal
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.decomposition import PCA, TruncatedSVD
+from threadpoolctl import threadpool_limits
+
+from kdgraph.errors import ParameterError
+
+Reduction = Literal["none", "pca", "tsne", "umap"]
+"""pca: principal components; of leaves, which are sparse, singular vectors without centring. tsne: only of the rows that it was fitted
+on (:class:`JointEmbedding`). umap: ``pip install kdgraph[umap]``."""
+DIMENSIONS: dict[str, int] = {"pca": 20, "tsne": 2, "umap": 2}
+"""As Luo et al., Section 3.2, have them for tables; for images they take 50 principal components, and 3 dimensions of t-SNE."""
+
+
+class JointEmbedding:
+    """t-SNE (van der Maaten and Hinton 2008) of the rows that it was fitted on, which has no place for any other.
+
+    Attributes
+    ----------
+    place_ : digest of a row's features → its number in ``embedding_``, Float[n, m]. Of equal rows all have the place of the first.
+    """
+
+    def __init__(self, dimensions: int, random_state: Any = None) -> None:
+        self.dimensions = dimensions
+        self.random_state = random_state
+
+    def fit(self, features: np.ndarray) -> JointEmbedding:
+        """Embed Float[n, d]; on one thread, since scikit-learn's sums depend on how many there are, and t-SNE on every bit."""
+        self.embedding_ = self._embedded(features).astype(np.float64)
+        self.place_: dict[str, int] = {}
+        for i, digest in enumerate(_digests(features)):
+            self.place_.setdefault(digest, i)
+        return self
+
+    def transform(self, features: np.ndarray) -> np.ndarray:
+        """Float[k, m]: where the rows are, which are among those of ``fit``.
+
+        Raises
+        ------
+        ValueError : for any other row, where there is no place for it.
+        """
+        number = np.array([self.place_.get(digest, -1) for digest in _digests(features)], dtype=np.intp)
+        found = self.embedding_[number]
+        if len(new := np.flatnonzero(number < 0)):
+            found[new] = self._of_new(features, new)
+        return found
+
+    def _embedded(self, features: np.ndarray) -> np.ndarray:
+        from sklearn.manifold import TSNE
+
+        n, most = len(features), (len(features) - 1) / 3
+        if n < 4:
+            raise ValueError(f"t-SNE needs four rows, got {n}")
+        start = "pca" if min(features.shape) >= self.dimensions and np.ptp(features, axis=0).any() else "random"
+        method = "barnes_hut" if self.dimensions < 4 else "exact"
+        with threadpool_limits(1):
+            model = TSNE(self.dimensions, perplexity=min(30.0, most), init=start, method=method, random_state=self.random_state, n_jobs=1)
+            return model.fit_transform(features)
+
+    def _of_new(self, features: np.ndarray, new: np.ndarray) -> np.ndarray:
+        others = f"row {new[0]} and {len(new) - 1} more are" if len(new) > 1 else f"row {new[0]} is"
+        raise ValueError(f"t-SNE has no place for rows that it was not fitted on, and {others} new; use pca or umap")
+
+
+class UmapEmbedding(JointEmbedding):
+    """UMAP (McInnes et al. 2018): rows of ``fit`` are where it put them, and each new one where it puts that row alone.
+
+    Rows that come together would move each other; one by one takes some tens of milliseconds a row.
+    """
+
+    def _embedded(self, features: np.ndarray) -> np.ndarray:
+        from umap import UMAP  # pyright: ignore[reportMissingImports] - an extra
+
+        self.umap_ = UMAP(n_components=self.dimensions, random_state=self.random_state, n_jobs=1)
+        return self.umap_.fit_transform(features)
+
+    def _of_new(self, features: np.ndarray, new: np.ndarray) -> np.ndarray:
+        return np.concatenate([self.umap_.transform(features[i : i + 1]) for i in new])
+
+
+def reduction_of(kind: Reduction, dimensions: int | None, features: Any, random_state: Any) -> Any:
+    """An unfitted reduction of ``features`` (Float[n, d], or sparse) that has ``fit`` and ``transform``; None for "none".
+
+    Where there are fewer rows or columns than ``dimensions``, as many as there are; of None :data:`DIMENSIONS`.
+    """
+    dimensions = dimensions or DIMENSIONS.get(kind, 1)
+    most = min(dimensions, *features.shape)
+    if issparse(features) and features.shape[1] == 1:  # all that there are, and singular vectors want two columns
+        kind = "none" if kind == "pca" else kind
+    makers: dict[str, Callable[[], Any]] = {
+        "none": lambda: None,
+        "pca": lambda: TruncatedSVD(most, random_state=random_state) if issparse(features) else PCA(most, random_state=random_state),
+        "tsne": lambda: JointEmbedding(dimensions, random_state),
+        "umap": lambda: _umap(dimensions, random_state),
+    }
+    return makers[kind]()
+
+
+def dense(features: Any) -> np.ndarray:
+    """Float[n, d]: leaves as an array, where a reduction or a distance needs one. Ours."""
+    return features.toarray() if issparse(features) else features
+
+
+def _umap(dimensions: int, random_state: Any) -> UmapEmbedding:
+    if find_spec("umap") is None:
+        raise ParameterError("reduce=umap needs umap-learn: pip install kdgraph[umap]")
+    return UmapEmbedding(dimensions, random_state)
+
+
+def _digests(features: np.ndarray) -> list[str]:
+    return [hashlib.blake2b(row.tobytes(), digest_size=16).hexdigest() for row in np.ascontiguousarray(features)]

@@ -1,0 +1,100 @@
+"""To few dimensions, against scikit-learn called directly."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+from sklearn.decomposition import PCA, TruncatedSVD
+from sklearn.manifold import TSNE
+from threadpoolctl import threadpool_limits
+
+from kdgraph.errors import ParameterError
+from kdgraph.features.reductions import JointEmbedding, dense, reduction_of
+
+
+@pytest.fixture(scope="module")
+def features():
+    """Float[60, 6], of unequal spread."""
+    return np.random.default_rng(0).normal(size=(60, 6)) * np.arange(1, 7)
+
+
+def test_principal_components_are_scikit_learns(features):
+    found = reduction_of("pca", 3, features, 0).fit(features)
+    assert isinstance(found, PCA)
+    assert np.array_equal(found.transform(features), PCA(3, random_state=0).fit(features).transform(features))
+
+
+def test_of_what_is_sparse_singular_vectors(features):
+    sparse = csr_array(np.where(features > 0, features, 0))
+    found = reduction_of("pca", 3, sparse, 0).fit(sparse)
+    assert np.array_equal(found.transform(sparse), TruncatedSVD(3, random_state=0).fit(sparse).transform(sparse))
+
+
+@pytest.mark.parametrize("make", [dense, csr_array], ids=["dense", "sparse"])
+@pytest.mark.parametrize(("shape", "expected"), [((60, 6), 6), ((60, 2), 2), ((3, 6), 3), ((60, 1), 1)])
+def test_never_more_dimensions_than_rows_or_columns(make, shape, expected, features):
+    rows = make(np.abs(features[: shape[0], : shape[1]]))
+    if make is csr_array and shape[1] == 1:
+        assert reduction_of("pca", 20, rows, 0) is None  # one leaf is one dimension as it is
+        return
+    assert reduction_of("pca", 20, rows, 0).fit(rows).transform(rows).shape == (shape[0], expected)
+
+
+def test_none_reduces_nothing(features):
+    assert reduction_of("none", 3, features, 0) is None
+
+
+def test_t_sne_is_scikit_learns_on_one_thread(features):
+    found = JointEmbedding(2, 0).fit(features)
+    with threadpool_limits(1):
+        expected = TSNE(2, perplexity=59 / 3, init="pca", random_state=0, n_jobs=1).fit_transform(features)
+    assert np.array_equal(found.transform(features), expected)
+    assert np.array_equal(found.transform(features[[7, 3]]), expected[[7, 3]])
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_t_sne_is_the_same_for_any_number_of_threads(threads, features):
+    with threadpool_limits(threads):
+        again = JointEmbedding(2, 3).fit(features).embedding_
+    assert np.array_equal(again, JointEmbedding(2, 3).fit(features).embedding_)
+
+
+@pytest.mark.parametrize(("dimensions", "columns"), [(3, 6), (2, 1), (4, 6)])
+def test_t_sne_in_other_dimensions(dimensions, columns, features):
+    assert JointEmbedding(dimensions, 0).fit(features[:12, :columns]).embedding_.shape == (12, dimensions)
+
+
+def test_equal_rows_have_one_place_and_constant_ones_too(features):
+    twice = np.vstack([features[:10], features[:5]])
+    found = JointEmbedding(2, 0).fit(twice).transform(twice)
+    assert np.array_equal(found[:5], found[10:])
+    assert len(np.unique(JointEmbedding(2, 0).fit(np.ones((8, 3))).transform(np.ones((8, 3))), axis=0)) == 1
+
+
+@pytest.mark.parametrize(("rows", "which"), [([0, 1], "row 0 and 1 more are"), ([1], "row 1 is")], ids=["both are new", "one is"])
+def test_t_sne_has_no_place_for_new_rows(rows, which, features):
+    asked = features[:2].copy()
+    asked[rows] += 1e-12
+    with pytest.raises(ValueError, match="t-SNE") as caught:
+        JointEmbedding(2, 0).fit(features).transform(asked)
+    assert str(caught.value) == f"t-SNE has no place for rows that it was not fitted on, and {which} new; use pca or umap"
+
+
+def test_t_sne_of_three_rows_is_refused(features):
+    with pytest.raises(ValueError, match=r"^t-SNE needs four rows, got 3$"):
+        JointEmbedding(2, 0).fit(features[:3])
+
+
+def test_umap_is_an_extra(features, monkeypatch):
+    monkeypatch.setattr("kdgraph.features.reductions.find_spec", lambda name: None)
+    with pytest.raises(ParameterError, match=r"^reduce=umap needs umap-learn: pip install kdgraph\[umap\]$"):
+        reduction_of("umap", 2, features, 0)
+
+
+@pytest.mark.skipif(importlib.util.find_spec("umap") is None, reason="umap-learn is not installed")
+def test_umap_where_it_is_installed(features):
+    found = reduction_of("umap", 2, features, 0).fit(features)
+    assert found.transform(features[:5]).shape == (5, 2)

@@ -1,0 +1,102 @@
+"""Metrics in spaces of what the parent sees: as the metric called on the feature map by hand, the same for every method on one parent."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from kdgraph.config import compose
+from kdgraph.features import FeatureMap
+from kdgraph.metrics import TopLabel, asked, lce, mlce, space_of
+from kdgraph.runner.run import run
+from kdgraph.runner.spaces import Spaces
+from kdgraph.runner.stages import calibrate, fit, split, stage_rng
+
+SMALL = ["dataset=spiral", "dataset.n_train=120", "dataset.n_test=60", "ood=none", "figures=none", "n_jobs=1", "parent.n_estimators=8",
+         "metrics=top_label", "seed=3"]  # fmt: skip
+LEAVES = "+metrics.spaces.leaves={_target_: kdgraph.features.FeatureMap, reduce: pca, dimensions: 5, scale: none}"
+JOINT = "+metrics.spaces.joint={_target_: kdgraph.features.FeatureMap, reduce: tsne, dimensions: 2}"
+ASKED = [LEAVES, "+metrics.test.lce_leaves={metric: lce, space: leaves, bandwidth: 0.4}"]
+
+
+@pytest.fixture
+def made(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return lambda *overrides: compose([*SMALL, f"out={tmp_path}", *overrides])
+
+
+def values(record) -> dict[tuple[str, str, str], float]:
+    return {(one["metric"], one["on"], one["of"]): one["value"] for one in record["metrics"]}
+
+
+def remade(config):
+    """Splits, the parent, and what follows it, without store and metrics."""
+    splits = split(config.dataset, config.seed)
+    parent = fit(config.parent, splits.train, seed=config.seed, n_jobs=1)
+    return splits, parent, calibrate({"calibrator": config.calibrator}, parent, splits, seed=config.seed, n_jobs=1)
+
+
+def test_it_is_the_metric_on_the_feature_map_by_hand(made):
+    also = ["+metrics.test.mlce={space: leaves, bandwidth: 0.4}", "+metrics.test.lce={bandwidth: 0.4}"]
+    on_calibration = ASKED[1].replace("test", "calibration")
+    config = made("method=histogram", *ASKED, *also, on_calibration)
+    found = values(run(config))
+    splits, parent, model = remade(config)
+    for on, rows in (("test", splits.test), ("calibration", splits.calibration)):
+        seed = int(stage_rng(3, f"space leaves {on}").integers(2**31 - 1))  # singular vectors of leaves are found from a random start
+        seen = FeatureMap(dimensions=5, scale="none", random_state=seed).fit(parent, rows.X).transform(parent, rows.X)
+        for of, top in (("parent", TopLabel.of(parent.predict_proba(rows.X))), ("calibrated", model.ask(["top"], rows.X)["top"])):
+            assert found["lce_leaves", on, of] == pytest.approx(lce(rows.y, top, seen, bandwidth=0.4), abs=1e-9)
+            if on == "test":
+                assert found["mlce", on, of] == pytest.approx(mlce(rows.y, top, seen, bandwidth=0.4), abs=1e-9)
+                assert found["lce", on, of] == pytest.approx(lce(rows.y, top, rows.X, bandwidth=0.4), abs=1e-9)
+    assert found["lce", "test", "parent"] != pytest.approx(found["lce_leaves", "test", "parent"], abs=1e-3)
+
+
+def test_another_method_on_the_parent_is_measured_in_the_same_space_without_a_new_embedding(made, monkeypatch):
+    calls, real = [], FeatureMap.fit
+    monkeypatch.setattr(FeatureMap, "fit", lambda self, parent, X: calls.append(self.reduce) or real(self, parent, X))
+    more = [JOINT, *ASKED, "+metrics.test.lce_joint={metric: lce, space: joint, bandwidth: 0.2}"]
+    first, second = (values(run(made(f"method={method}", *more))) for method in ("histogram", "isotonic_top"))
+    assert sorted(calls) == ["pca", "tsne"]
+    for metric in ("lce_leaves", "lce_joint"):
+        assert first[metric, "test", "parent"] == second[metric, "test", "parent"]
+        assert first[metric, "test", "calibrated"] != second[metric, "test", "calibrated"]
+    again = values(run(made("method=isotonic_top", *more, "force=true")))
+    assert sorted(calls) == ["pca", "pca", "tsne", "tsne"] and again == second
+
+
+def test_an_embedding_is_made_when_it_is_asked_for_first_and_once(made):
+    splits, parent, _ = remade(made("method=none"))
+    asked_for = []
+
+    def keep(name, make):
+        asked_for.append(name)
+        return make()
+
+    nodes = {name: {"_target_": "kdgraph.features.FeatureMap", "source": "rows", "reduce": "none"} for name in ("a", "b c")}
+    spaces = Spaces(nodes, parent, splits, 0, keep)
+    assert asked_for == []
+    one = spaces("b c", "test")
+    assert spaces("b c", "test") is one and asked_for == ["b c test"]
+    assert spaces("a", "calibration").shape == splits.calibration.X.shape and asked_for == ["b c test", "a calibration"]
+    np.testing.assert_allclose(one, FeatureMap(source="rows", reduce="none").fit(parent, splits.test.X).transform(parent, splits.test.X))
+
+
+def test_a_random_map_is_drawn_by_seed_and_name(made):
+    splits, parent, _ = remade(made("method=none"))
+    node = {"_target_": "kdgraph.features.FeatureMap", "source": "rows", "reduce": "tsne", "dimensions": 3}
+    one, again, other = (Spaces({"tsne": node}, parent, splits, seed)("tsne", "test") for seed in (0, 0, 1))
+    assert np.array_equal(one, again)
+    assert one.shape == other.shape == (60, 3)
+
+
+def test_a_space_is_no_option_of_the_metric():
+    assert asked("lce", {"space": "pca", "bins": 5}) == ("lce", {"bins": 5})
+    assert (space_of({"space": "pca"}), space_of({}), space_of(None)) == ("pca", None, None)
+
+
+def test_a_source_that_the_parent_does_not_have_is_told(made):
+    logits = "+metrics.spaces.leaves={_target_: kdgraph.features.FeatureMap, source: logits}"
+    with pytest.raises(TypeError, match=r"^RandomForestClassifier has no logits or layers to read"):
+        run(made("method=none", logits, ASKED[1]))
