@@ -168,10 +168,29 @@ BAD_COLUMNS = {
         CSV,
         f"my: column 'note' has 2,400 different texts in 2,400 rows, which are no categories; {DROP.format('note')}",
     ),
-    "no such groups": (csv(good()), [*CSV, "dataset.groups=who"], "my has no column 'who' (dataset.groups); it has age, size, label"),
+    "no such groups": (
+        csv(good()),
+        [*CSV, "dataset.split_groups=who"],
+        "my has no column 'who' (dataset.split_groups); it has age, size, label",
+    ),
+    "a group of text": (
+        csv(good(town=["Ulm", "Bonn"] * 30)),
+        [*CSV, "dataset.group=[age,town]"],
+        "my: dataset.group names 'town', which has 'Ulm'; of several columns the largest counts, so each must hold numbers or truth values",
+    ),
+    "a threshold of text": (
+        csv(good()),
+        [*CSV, "dataset.threshold=median"],
+        "my: the target 'label' has 'no' in row 0, and dataset.threshold cuts finite numbers; leave it null, and each value is a class",
+    ),
+    "a threshold that is none": (
+        csv(good()),
+        [*CSV, "dataset.threshold=mean"],
+        "dataset.threshold must be a number or one of median or null, got 'mean'",
+    ),
     "two groups": (
         csv(good(who=["Ada", "Bob"] * 30)),
-        [*CSV, "dataset.groups=who"],
+        [*CSV, "dataset.split_groups=who"],
         "my has 2 groups, and each of 3 roles needs its own; give split=random",
     ),
     "an unknown role": (
@@ -211,7 +230,7 @@ BAD_ARRAYS = {
     "no X": (
         npz(Z=X, y=Y),
         NPZ,
-        "dataset.path=my.npz has an array 'Z' that nothing reads; known: X, y, X_test, y_test, groups, feature_names",
+        "dataset.path=my.npz has an array 'Z' that nothing reads; known: X, y, X_test, y_test, groups, split_groups, feature_names",
     ),
     "no y": (npz(X=X), NPZ, "dataset.path=my.npz has no array 'y'; it has X"),
     "objects": (

@@ -6,12 +6,16 @@ from kdgraph.figures.by_set import confidence_by_set
 from kdgraph.figures.colormap import posterior_colormap
 from kdgraph.figures.confidence import confidence_against_radius
 from kdgraph.figures.confidence_curves import ClassPanel, confidence_curves
+from kdgraph.figures.convergence import convergence
+from kdgraph.figures.correlation import metric_against_metrics
 from kdgraph.figures.critical_difference import Ranked, critical_difference_diagram
+from kdgraph.figures.group_tables import GroupTable, group_tables
 from kdgraph.figures.images import image_row
 from kdgraph.figures.improvement import improvement_summary
 from kdgraph.figures.joint_distribution import joint_distribution
 from kdgraph.figures.local import lce_landscape
-from kdgraph.figures.local_by_bandwidth import lce_against_bandwidth
+from kdgraph.figures.local_bins import BinOfRows, lce_of_bins
+from kdgraph.figures.local_by_bandwidth import LceCurves, lce_against_bandwidth
 from kdgraph.figures.method_bars import method_bars
 from kdgraph.figures.ood_scores import ood_scores
 from kdgraph.figures.pages import dataset_pages
@@ -20,35 +24,44 @@ from kdgraph.figures.pit import CoverageCurve, coverage_against_level, pit_histo
 from kdgraph.figures.posterior import posterior_maps
 from kdgraph.figures.posterior_grid import posterior_grid
 from kdgraph.figures.reliability import reliability_diagram
+from kdgraph.figures.reward import reward_against_ratio
 from kdgraph.figures.score_densities import score_densities
 from kdgraph.figures.shift import confidence_against_shift
 from kdgraph.figures.style import save, styled
 from kdgraph.figures.summary import simulation_summary
 
 __all__ = [
+    "BinOfRows",
     "ClassPanel",
     "CoverageCurve",
+    "GroupTable",
+    "LceCurves",
     "Ranked",
     "Repeated",
     "confidence_against_radius",
     "confidence_against_shift",
     "confidence_by_set",
     "confidence_curves",
+    "convergence",
     "coverage_against_level",
     "critical_difference_diagram",
     "dataset_pages",
+    "group_tables",
     "image_row",
     "improvement_summary",
     "joint_distribution",
     "lce_against_bandwidth",
     "lce_landscape",
+    "lce_of_bins",
     "method_bars",
+    "metric_against_metrics",
     "ood_scores",
     "pit_histogram",
     "posterior_colormap",
     "posterior_grid",
     "posterior_maps",
     "reliability_diagram",
+    "reward_against_ratio",
     "save",
     "score_densities",
     "simulation_summary",

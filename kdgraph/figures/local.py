@@ -26,6 +26,7 @@ _PANEL, _TITLE_SIZE = 2.5, 8.0  # inches, points
 _ROOM = 0.04  # of the width, around the outermost rows
 _DOT, _FEW_DOT, _MANY = 6.0, 2.0, 2000  # points², and how many rows have dots of that size; more have smaller ones
 _EDGE = "#404040"  # without an outline yellow is as light as the shade, and gone in greyscale
+Extend = Literal["neither", "both"]
 _SHOWN, _TIP = 0.98, 0.03  # quantile of the errors that the scale reaches; length of the arrow beyond, of the bar
 
 
@@ -71,28 +72,28 @@ def lce_landscape(
     width, height = _LEFT + len(slce) * panel + (len(slce) - 1) * _GAP + _RIGHT, _BOTTOM + panel + _TOP
     with styled():
         figure = new_figure(width, height)
-        scale, extend = _scale(np.concatenate(list(slce.values())))
+        scale, extend = error_scale(np.concatenate(list(slce.values())))
         for i, (name, errors) in enumerate(slce.items()):
             axes = add_axes(figure, _LEFT + i * (panel + _GAP), _BOTTOM, panel, panel)
-            _dots(axes, points, errors, n_eff[name], scale)
-            _dress(axes, points, id_box, axis_names, first=i == 0)
+            draw_rows(axes, points, errors, n_eff[name], scale)
+            dress_map(axes, points, id_box, axis_names, first=i == 0)
             axes.set_title(fitted(figure, name, _TITLE_SIZE, panel), fontsize=_TITLE_SIZE)
             if i == 0:
                 note = f"bandwidth {bandwidth:g}; small: fewer than {FEW:g} effective rows"
                 note_above(axes, fitted(figure, note, NOTE_SIZE, width - _LEFT), axes.get_xlim()[0], "left", 17)
-        _bar(add_axes(figure, width - _RIGHT + 0.1, _BOTTOM, 0.1, panel), scale, extend)
+        error_bar(add_axes(figure, width - _RIGHT + 0.1, _BOTTOM, 0.1, panel), scale, extend)
     return figure
 
 
-def _scale(errors: np.ndarray) -> tuple[Normalize, Literal["neither", "both"]]:
-    """Symmetric around 0, to a multiple of 0.05, and whether errors lie beyond."""
+def error_scale(errors: np.ndarray) -> tuple[Normalize, Extend]:
+    """Symmetric around 0, to a multiple of 0.05 that 98 % of Float[n] are within, and whether errors lie beyond."""
     sizes = np.abs(errors[np.isfinite(errors)])
     limit = max(float(np.ceil(20 * np.quantile(sizes, _SHOWN) - 1e-9)), 1.0) / 20 if len(sizes) else 1.0
     return Normalize(-limit, limit), "both" if (sizes > limit).any() else "neither"
 
 
-def _dots(axes: Axes, points: np.ndarray, errors: np.ndarray, n_eff: np.ndarray, scale: Normalize) -> None:
-    """One image in SVG too: ten thousand dots are megabytes as paths."""
+def draw_rows(axes: Axes, points: np.ndarray, errors: np.ndarray, n_eff: np.ndarray, scale: Normalize) -> None:
+    """Dots at Float[n, 2] with errors and effective rows, Float[n] each: one image in SVG too, where ten thousand paths are megabytes."""
     order = np.argsort(np.abs(errors), kind="stable")  # NaN last
     order = order[: np.isfinite(errors).sum()]
     share = min(1.0, _MANY / len(points))
@@ -101,7 +102,8 @@ def _dots(axes: Axes, points: np.ndarray, errors: np.ndarray, n_eff: np.ndarray,
     axes.scatter(*points[order].T, s=size, c=errors[order], zorder=2, **look)
 
 
-def _dress(axes: Axes, points: np.ndarray, id_box: Box | None, axis_names: tuple[str, str], *, first: bool) -> None:
+def dress_map(axes: Axes, points: np.ndarray, id_box: Box | None, axis_names: tuple[str, str], *, first: bool) -> None:
+    """Limits around Float[n, 2] and the box, which is shaded; names of the features, that of the second only where ``first``."""
     x0, x1, y0, y1 = id_box or (np.inf, -np.inf, np.inf, -np.inf)
     low, high = np.minimum(points.min(axis=0), (x0, y0)), np.maximum(points.max(axis=0), (x1, y1))
     room = _ROOM * (high - low) + 1e-9
@@ -117,7 +119,7 @@ def _dress(axes: Axes, points: np.ndarray, id_box: Box | None, axis_names: tuple
         axes.tick_params(labelleft=False)
 
 
-def _bar(axes: Axes, scale: Normalize, extend: Literal["neither", "both"]) -> None:
+def error_bar(axes: Axes, scale: Normalize, extend: Extend) -> None:
     """What the colours are, with the two directions in words above and below."""
     Colorbar(axes, ScalarMappable(scale, posterior_colormap()), extend=extend, extendfrac=_TIP)
     axes.spines[:].set_visible(False)

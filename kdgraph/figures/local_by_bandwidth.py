@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,80 +11,144 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, StrMethodFormatter
 
-from kdgraph.figures.labels import LABEL_SIZE, label_ends, note_above
+from kdgraph.figures.keys import key_above, key_height, role_handles
+from kdgraph.figures.labels import LABEL_SIZE, NOTE_SIZE, label_ends, note_above
 from kdgraph.figures.local import FEW
-from kdgraph.figures.style import COLUMN_WIDTH, Role, add_axes, fitted, new_figure, roles, styled, text_size
+from kdgraph.figures.over_runs import mean_and_sd
+from kdgraph.figures.style import COLUMN_WIDTH, FULL_WIDTH, Role, add_axes, fitted, new_figure, roles, styled, text_size
 
-_LEFT, _TOP, _BOTTOM, _HEIGHT, _GAP = 0.46, 0.2, 0.36, 0.95, 0.12  # inches
+_LEFT, _TOP, _BOTTOM, _GAP, _BETWEEN = 0.46, 0.2, 0.36, 0.12, 0.14  # inches around the panels, between rows and between columns
+_HEIGHT, _HIGHER, _TITLE, _NOTE = 0.95, 1.5, 0.18, 0.13  # inches: a panel of one run and of several, a column's title, a line of the note
 _LONGEST_LABEL, _LABEL = 1.0, 0.34  # inches; how far left of the axes what they show is named
 _MARKER, _FEW_MARKER = 3.5, 1.6  # points
+_LABELLED = 4  # more curves than this are named in a key: their ends lie together, where MLCE is MCE
 Curves = Mapping[str, np.ndarray]
-"""Name → Float[b]; the first is the parent, the others are methods."""
+"""Name → Float[b], or Float[s, b], a row for each run, NaN where one has none; the first is the parent, the others are methods."""
 
 
-def lce_against_bandwidth(bandwidths: np.ndarray, mlce: Curves, lce: Curves, mlce_n_eff: Curves, n_eff: Curves) -> Figure:
-    """Largest and mean local calibration error of each model, and the effective number of rows behind the mean.
+@dataclass(frozen=True)
+class LceCurves:
+    """Local calibration error at b bandwidths in one feature space, of one run or of s.
+
+    Attributes
+    ----------
+    bandwidths : Float[b], increasing, above 0.
+    mlce, lce : the largest error of any row, and the mean over rows, in [0, 1].
+    mlce_n_eff, n_eff : effective number of rows behind each: of the one row, and the median over rows.
+    """
+
+    bandwidths: np.ndarray
+    mlce: Curves
+    lce: Curves
+    mlce_n_eff: Curves
+    n_eff: Curves
+
+
+def lce_against_bandwidth(spaces: Mapping[str, LceCurves], *, band_of: str | None = None, log: bool = False) -> Figure:
+    """Largest and mean local calibration error of each model, and the effective number of rows behind the mean: a column for each space.
 
     Towards the left an error is that of single rows, towards the right MLCE becomes MCE and mean LCE becomes ECE.
 
     Parameters
     ----------
-    bandwidths : Float[b], increasing, above 0; on a logarithmic axis.
-    mlce, lce : the largest error of any row, and the mean over rows, in [0, 1].
-    mlce_n_eff, n_eff : effective number of rows behind each, of the one row and the median over rows. Where it is below
+    spaces : title → its curves, all of the same names; the title of a single space is not drawn. Of several runs the line is the mean,
+        and the band one standard deviation to either side, cut at 0 and 1; rows are the median over runs. Where they are fewer than
         :data:`~kdgraph.figures.local.FEW` the marker is small.
+    band_of : what varies between runs, e.g. "60 seeds"; required where there are several.
+    log : errors are on logarithmic axes too, from 0.8 times the smallest mean: at large bandwidths many curves lie together near 0.
 
     Returns
     -------
     Figure
-        One column wide, three panels from top to bottom; the right margin grows with the longest name.
+        One column wide with one space, the page's width with more. Up to four curves are named at their ends, more, or all with ``log``,
+        in a key.
 
     Raises
     ------
     ValueError
-        Fewer than two bandwidths, or curves that do not fit them.
+        Fewer than two bandwidths, curves that do not fit them, names that differ, bands without what they are.
 
     References
     ----------
-    Luo et al., "Local calibration: metrics and recalibration", UAI 2022, Figures 3 (MLCE) and 16 (average LCE).
+    Luo et al., "Local calibration: metrics and recalibration", UAI 2022, Figures 1, 3 and 5 to 15 (MLCE) and 16 to 19 (average LCE).
     """
-    bandwidths = np.asarray(bandwidths, dtype=np.float64)
-    behind = {"MLCE": mlce_n_eff, "mean LCE": n_eff, "effective rows": n_eff}
-    panels = {"MLCE": mlce, "mean LCE": lce, "effective rows": n_eff}
-    _check(bandwidths, panels | {"effective rows of MLCE": mlce_n_eff})
-    drawn = roles(list(mlce))
+    _check(spaces, band_of)
+    names = list(next(iter(spaces.values())).mlce)
     with styled():
-        figure = new_figure(COLUMN_WIDTH, _BOTTOM + 3 * _HEIGHT + 2 * _GAP + _TOP)
-        labels = [fitted(figure, name, LABEL_SIZE, _LONGEST_LABEL) for name in drawn]
-        width = COLUMN_WIDTH - _LEFT - 0.12 - max(text_size(figure, label, LABEL_SIZE)[0] for label in labels)
-        for i, (title, curves) in enumerate(panels.items()):
-            axes = add_axes(figure, _LEFT, _BOTTOM + (2 - i) * (_HEIGHT + _GAP), width, _HEIGHT)
-            for name, role in drawn.items():
-                _line(axes, name, role, bandwidths, curves[name], few=behind[title][name] < FEW)
-            _dress(axes, bandwidths, title, last=i == 2)
-            if i < 2:  # the last is logarithmic, and its lines are the same two
-                label_ends(axes, labels, [float(curves[name][-1]) for name in drawn], [role.color for role in drawn.values()])
-            if i == 0:
-                note_above(axes, f"small: fewer than {FEW:g} effective rows", bandwidths[0], "left", 5)
+        figure, panels, labels = _empty(list(spaces), names, banded=band_of is not None, log=log)
+        for column, (title, curves) in enumerate(spaces.items()):
+            x = np.asarray(curves.bandwidths, dtype=np.float64)
+            for axes, (what, drawn, behind) in zip(panels[title], _shown(curves), strict=True):
+                alpha = 0.13 if len(names) <= _LABELLED else 0.07  # bands of many lie over each other
+                for name, role in roles(names).items():
+                    _line(axes, name, role, x, np.atleast_2d(drawn[name]), np.atleast_2d(behind[name]), counts=drawn is behind, alpha=alpha)
+                _dress(axes, x, what, column=column, last=drawn is behind, log=log)
+                if labels and column == len(spaces) - 1 and drawn is not behind:  # the last is logarithmic, and its lines are the same
+                    ends = [float(mean_and_sd(drawn[name])[0][-1]) for name in names]
+                    label_ends(axes, labels, ends, [role.color for role in roles(names).values()])
+        _one_scale(list(panels.values()), log=log)
+        _note(figure, panels, band_of)
     return figure
 
 
-def _line(axes: Axes, name: str, role: Role, x: np.ndarray, y: np.ndarray, few: np.ndarray) -> None:
-    """A line whose markers are small where ``few``."""
+def _shown(curves: LceCurves) -> list[tuple[str, Curves, Curves]]:
+    """What each panel is called, its lines, and the rows behind them."""
+    return [
+        ("MLCE", curves.mlce, curves.mlce_n_eff),
+        ("mean LCE", curves.lce, curves.n_eff),
+        ("effective rows", curves.n_eff, curves.n_eff),
+    ]
+
+
+def _empty(titles: list[str], names: list[str], *, banded: bool, log: bool) -> tuple[Figure, dict[str, list[Axes]], list[str]]:
+    """A figure with three panels for each title from top to bottom, and the names as they fit at the ends; none where a key has them."""
+    measure, whole = new_figure(1, 1), COLUMN_WIDTH if len(titles) == 1 else FULL_WIDTH
+    labels = [fitted(measure, name, LABEL_SIZE, _LONGEST_LABEL) for name in names] if len(names) <= _LABELLED and not log else []
+    handles = [] if labels else role_handles(names)
+    right = 0.12 + max((text_size(measure, label, LABEL_SIZE)[0] for label in labels), default=0.0)
+    width = (whole - _LEFT - right - _BETWEEN * (len(titles) - 1)) / len(titles)
+    heights = [_HEIGHT if labels and not banded else _HIGHER] * 2 + [_HEIGHT]  # from top to bottom
+    title = _TITLE if len(titles) > 1 else 0.0
+    note = _NOTE if banded and not title else 0.0  # two lines
+    figure = new_figure(whole, _BOTTOM + sum(heights) + 2 * _GAP + title + note + _TOP + key_height(handles, whole))
+    key_above(figure, handles)
+    bottoms = [_BOTTOM + sum(heights[row + 1 :]) + _GAP * (2 - row) for row in range(3)]
+    panels = {}
+    for column, one in enumerate(titles):
+        left = _LEFT + column * (width + _BETWEEN)
+        panels[one] = [add_axes(figure, left, bottom, width, height) for bottom, height in zip(bottoms, heights, strict=True)]
+        if title:
+            panels[one][0].set_title(fitted(figure, one, 8.0, width))
+    return figure, panels, labels
+
+
+def _line(axes: Axes, name: str, role: Role, x: np.ndarray, y: np.ndarray, n_eff: np.ndarray, *, counts: bool, alpha: float) -> None:
+    """Means over runs with a band, or medians where ``y`` counts rows; markers are small where few rows are behind. Float[s, b] both."""
     line: dict[str, Any] = {**role.line(), "zorder": 3, "clip_on": False, "marker": ""}
-    axes.plot(x, y, label=name, **line)
-    for size, here in ((_MARKER, ~few), (_FEW_MARKER, few)):
-        marks: dict[str, Any] = {**line, "linestyle": "", "marker": role.marker, "markersize": size}
-        axes.plot(x[here], y[here], **marks)
+    behind = np.nanmedian(n_eff, axis=0)
+    middle, sd = mean_and_sd(y)
+    if counts:
+        middle = behind
+    elif len(y) > 1:
+        low, high = np.clip([middle - sd, middle + sd], 0, 1)
+        axes.fill_between(x, low, high, color=role.color, alpha=alpha, linewidth=0, gid=f"band {name}")
+    axes.plot(x, middle, label=name, **line)
+    for size, here in ((_MARKER, behind >= FEW), (_FEW_MARKER, behind < FEW)):
+        marks: dict[str, Any] = {**line, "linestyle": "", "marker": role.marker, "markersize": size, "markeredgewidth": 0.8}
+        axes.plot(x[here], middle[here], **marks)
 
 
-def _dress(axes: Axes, bandwidths: np.ndarray, title: str, *, last: bool) -> None:
+def _dress(axes: Axes, bandwidths: np.ndarray, what: str, *, column: int, last: bool, log: bool) -> None:
     axes.set_xscale("log")
-    axes.set(xlim=(bandwidths[0], bandwidths[-1]), ylabel=title)
-    axes.yaxis.set_label_coords(-_LABEL / axes.get_window_extent().width * axes.figure.dpi, 0.5)
+    axes.set(xlim=(bandwidths[0], bandwidths[-1]))
     axes.xaxis.set_major_locator(LogLocator(numticks=6))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    if column == 0:
+        axes.set_ylabel(what)
+        axes.yaxis.set_label_coords(-_LABEL / axes.get_window_extent().width * axes.figure.dpi, 0.5)
+    else:
+        axes.tick_params(labelleft=False)
     if last:
         axes.set_yscale("log")
         axes.yaxis.set_major_locator(LogLocator(numticks=4))
@@ -93,18 +158,59 @@ def _dress(axes: Axes, bandwidths: np.ndarray, title: str, *, last: bool) -> Non
         axes.set_xlabel("bandwidth γ")
     else:
         axes.tick_params(labelbottom=False)
-        axes.yaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
-        axes.set_ylim(bottom=0)
+        if log:
+            axes.set_yscale("log")
+            axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+            axes.yaxis.set_minor_locator(NullLocator())
+            axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        else:
+            axes.yaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
+            axes.set_ylim(bottom=0)
 
 
-def _check(bandwidths: np.ndarray, panels: Mapping[str, Curves]) -> None:
-    if bandwidths.ndim != 1 or len(bandwidths) < 2 or not (np.diff(bandwidths) > 0).all() or bandwidths[0] <= 0:
-        raise ValueError("lce_against_bandwidth needs two or more increasing bandwidths above 0")
-    names = list(next(iter(panels.values())))
-    for title, curves in panels.items():
-        if not names or list(curves) != names:
-            raise ValueError(f"every panel must have the same curves, {names}, got {list(curves)} in {title!r}")
-        for name, values in curves.items():
-            if np.shape(values) != bandwidths.shape or not np.isfinite(values).all():
-                rule = f"one finite number for each of {len(bandwidths)} bandwidths"
-                raise ValueError(f"{title} of {name!r} must be {rule}, got shape {np.shape(values)}")
+def _one_scale(columns: list[list[Axes]], *, log: bool) -> None:
+    """The same limits along a row: one scale is labelled for all. On a logarithmic one bands that go down to 0 are cut."""
+    for place, row in enumerate(zip(*columns, strict=True)):
+        highest = max(axes.get_ylim()[1] for axes in row)
+        for axes in row:
+            axes.set_ylim(top=highest)
+        if log and place < 2:
+            drawn = np.concatenate([np.asarray(line.get_ydata(), dtype=np.float64) for axes in row for line in axes.lines])
+            for axes in row:
+                axes.set_ylim(bottom=0.8 * drawn[drawn > 0].min(initial=1.0))
+
+
+def _note(figure: Figure, panels: Mapping[str, list[Axes]], band_of: str | None) -> None:
+    """Above titles, if there are any; on two lines in one column."""
+    above, points = next(iter(panels.values()))[0], 5.0
+    lines = [f"small: fewer than {FEW:g} effective rows"]
+    if band_of is not None:
+        lines.insert(0, f"lines, bands: mean ± 1 sd of {band_of}")
+    if len(panels) > 1:
+        lines, points = ["; ".join(lines)], points + 72 * _TITLE
+    for place, text in enumerate(reversed(lines)):
+        short = fitted(figure, text, NOTE_SIZE, figure.get_figwidth() - _LEFT - 0.1)
+        note_above(above, short, above.get_xlim()[0], "left", points + 72 * _NOTE * place)
+
+
+def _check(spaces: Mapping[str, LceCurves], band_of: str | None) -> None:
+    if not spaces:
+        raise ValueError("lce_against_bandwidth needs a space")
+    names = list(next(iter(spaces.values())).mlce)
+    for title, curves in spaces.items():
+        b = np.asarray(curves.bandwidths)
+        if b.ndim != 1 or len(b) < 2 or not (np.diff(b) > 0).all() or b[0] <= 0:
+            raise ValueError(f"lce_against_bandwidth needs two or more increasing bandwidths above 0 in {title!r}")
+        panels = {"MLCE": curves.mlce, "mean LCE": curves.lce, "effective rows of MLCE": curves.mlce_n_eff, "effective rows": curves.n_eff}
+        for what, drawn in panels.items():
+            if not names or list(drawn) != names:
+                raise ValueError(f"every panel must have the same curves, {names}, got {list(drawn)} in {what!r} of {title!r}")
+            for name, values in drawn.items():
+                _check_curve(f"{what} of {name!r} in {title!r}", np.asarray(values), len(b))
+                if np.ndim(values) == 2 and band_of is None:
+                    raise ValueError("band_of must say what varies between runs, e.g. '60 seeds'")
+
+
+def _check_curve(which: str, values: np.ndarray, n: int) -> None:
+    if values.ndim not in (1, 2) or values.shape[-1] != n or np.isnan(np.atleast_2d(values)).all(axis=0).any() or np.isinf(values).any():
+        raise ValueError(f"{which} must be a finite number, or one from some run, for each of {n} bandwidths, got shape {values.shape}")

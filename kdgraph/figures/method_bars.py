@@ -29,6 +29,7 @@ from kdgraph.figures.style import (
     new_figure,
     styled,
     text_size,
+    two_lines,
 )
 
 _LEFT, _RIGHT, _NAME, _HEIGHT = 0.46, 0.06, 0.13, 1.9  # inches; a line of a class name
@@ -122,16 +123,7 @@ def _names(classes: Sequence[str]) -> list[str]:
     """What stands below each group: the class, on two lines where one is too narrow."""
     ruler = new_figure(FULL_WIDTH, 1)
     width = (FULL_WIDTH - _LEFT - _RIGHT) / len(classes) - 0.03
-    return ["\n".join(fitted(ruler, part, NOTE_SIZE, width) for part in _two_lines(ruler, name, width)) for name in classes]
-
-
-def _two_lines(figure: Figure, name: str, width: float) -> list[str]:
-    """The name, cut at the space nearest to its middle where it is too wide."""
-    spaces = [i for i, letter in enumerate(name) if letter == " "]
-    if not spaces or text_size(figure, name, NOTE_SIZE)[0] <= width:
-        return [name]
-    cut = min(spaces, key=lambda i: abs(i - len(name) / 2))
-    return [name[:cut], name[cut + 1 :]]
+    return ["\n".join(fitted(ruler, part, NOTE_SIZE, width) for part in two_lines(ruler, name, NOTE_SIZE, width)) for name in classes]
 
 
 def _key_of(methods: Sequence[str], sets: Sequence[str]) -> list[Patch]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -55,10 +55,17 @@ METHODS = (
 )
 
 
+_DOTTED = (0, (1.0, 1.2))
+
+
 def roles(names: Sequence[str]) -> dict[str, Role]:
-    """Roles by position: the first name is the parent, the others are methods; "truth" is the truth wherever it stands."""
+    """Roles by position: the first name is the parent, the others are methods; "truth" is the truth wherever it stands.
+
+    Beyond six methods colours come again, dotted and with hollow markers.
+    """
     drawn = [name for name in names if name != "truth"]
-    by_position = (PARENT, *(METHODS[i % len(METHODS)] for i in range(len(drawn))))
+    again = tuple(replace(role, linestyle=_DOTTED, filled=False) for role in METHODS)
+    by_position = (PARENT, *((METHODS + again)[i % (2 * len(METHODS))] for i in range(len(drawn))))
     return dict(zip(drawn, by_position, strict=False)) | ({"truth": TRUTH} if "truth" in names else {})
 
 
@@ -114,6 +121,15 @@ def fitted(figure: Figure, text: str, size: float, width: float) -> str:
         keep -= 1
         short = f"{text[: (keep + 1) // 2]}…{text[len(text) - keep // 2 :]}"
     return short
+
+
+def two_lines(figure: Figure, text: str, size: float, width: float) -> list[str]:
+    """``text`` cut at the space nearest to its middle, if it is wider than ``width`` inches and has one."""
+    spaces = [i for i, letter in enumerate(text) if letter == " "]
+    if not spaces or text_size(figure, text, size)[0] <= width:
+        return [text]
+    cut = min(spaces, key=lambda i: abs(i - len(text) / 2))
+    return [text[:cut], text[cut + 1 :]]
 
 
 def save(figure: Figure, stem: Path | str, formats: Sequence[str] = ("svg", "png"), dpi: int = 200) -> list[Path]:

@@ -1,4 +1,4 @@
-"""Local calibration drawn: every row in its place on one scale, and curves whose small markers say that few rows are behind them."""
+"""Local calibration drawn: every row in its place on one scale; and what a run draws of it from its tables."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import pytest
 from matplotlib.colors import to_hex
 
 from kdgraph.answers import Evaluation
-from kdgraph.figures import lce_against_bandwidth, lce_landscape, posterior_colormap
+from kdgraph.errors import ConfigError
+from kdgraph.figures import lce_landscape, posterior_colormap
 from kdgraph.figures.of_run import Drawing, FigureOptions, figures
-from kdgraph.figures.style import BLUE, GREY, ID_SHADE
+from kdgraph.figures.style import ID_SHADE
 
 BOX = (-1.0, 1.0, -1.0, 1.0)
 LONG = "random_forest-kernel_density_forest-density_gate-of_a_long_name"
-BANDWIDTHS = np.array([0.05, 0.2, 0.8, 12.8])
 
 
 def rows(n: int = 200, names: tuple[str, ...] = ("random forest", "kdf")):
@@ -119,60 +119,10 @@ def test_a_landscape_that_cannot_be_drawn(change, message: str) -> None:
         lce_landscape(**given | change)
 
 
-def curves(names: tuple[str, ...] = ("random forest", "kdf")) -> list[dict[str, np.ndarray]]:
-    """MLCE, LCE, and the rows behind both."""
-    shapes = ([0.9, 0.5, 0.3, 0.2], [0.2, 0.1, 0.05, 0.02], [1.0, 3.0, 30.0, 40.0], [1.5, 30.0, 400.0, 20_000.0])
-    return [{name: np.array(shape) / (1 + 0.1 * i) for i, name in enumerate(names)} for shape in shapes]
-
-
-def test_curves_are_drawn_with_parent_dashed_and_method_solid() -> None:
-    given = curves()
-    figure = lce_against_bandwidth(BANDWIDTHS, *given)
-    assert figure.get_size_inches()[0] == 3.5
-    assert [axes.get_ylabel() for axes in figure.axes] == ["MLCE", "mean LCE", "effective rows"]
-    for axes, drawn in zip(figure.axes, (given[0], given[1], given[3]), strict=True):
-        lines = {line.get_label(): line for line in axes.lines}
-        for name, values in drawn.items():
-            np.testing.assert_array_equal(lines[name].get_xydata(), np.column_stack([BANDWIDTHS, values]))
-        assert (lines["random forest"].get_color(), lines["kdf"].get_color()) == (GREY, BLUE)
-        assert (lines["random forest"].get_linestyle(), lines["kdf"].get_linestyle()) == ("--", "-")
-        assert axes.get_xscale() == "log"
-    assert [axes.get_yscale() for axes in figure.axes] == ["linear", "linear", "log"]
-
-
-def test_small_markers_are_where_few_rows_are_behind() -> None:
-    figure = lce_against_bandwidth(BANDWIDTHS, *curves(("kdf",)))
-    for axes, few in zip(figure.axes, ([0.05, 0.2], [0.05], [0.05]), strict=True):
-        marks = [line for line in axes.lines if line.get_linestyle() == "None"]
-        large, small = sorted(marks, key=lambda line: -line.get_markersize())
-        assert small.get_xdata().tolist() == few
-        assert large.get_xdata().tolist() == [b for b in BANDWIDTHS if b not in few]
-
-
-@pytest.mark.parametrize("names", [("kdf",), ("random_forest", "kdf"), (LONG, "kdf", "isotonic", "temperature")])
-def test_curves_are_legible(names: tuple[str, ...], assert_legible) -> None:
-    assert_legible(lce_against_bandwidth(BANDWIDTHS, *curves(names)))
-
-
-@pytest.mark.parametrize(
-    ("bandwidths", "change", "message"),
-    [
-        ([0.2], {}, "two or more increasing bandwidths above 0"),
-        ([0.2, 0.1, 0.4, 0.8], {}, "two or more increasing bandwidths above 0"),
-        ([0.0, 0.1, 0.4, 0.8], {}, "two or more increasing bandwidths above 0"),
-        (BANDWIDTHS, {1: {"other": np.zeros(4)}}, "every panel must have the same curves, ['kdf'], got ['other'] in 'mean LCE'"),
-        (BANDWIDTHS, {0: {}}, "every panel must have the same curves, [], got [] in 'MLCE'"),
-        (BANDWIDTHS, {0: {"kdf": np.full(4, np.nan)}}, "MLCE of 'kdf' must be one finite number for each of 4 bandwidths, got shape (4,)"),
-    ],
-)
-def test_curves_that_cannot_be_drawn(bandwidths, change, message: str) -> None:
-    given = [change.get(i, each) for i, each in enumerate(curves(("kdf",)))]
-    with pytest.raises(ValueError, match=re.escape(message)):
-        lce_against_bandwidth(np.array(bandwidths), *given)
-
-
-def run_with(tables) -> Drawing:
-    splits = SimpleNamespace(learning=SimpleNamespace(X=np.array([[-1.0, -2.0], [1.0, 2.0], [0.0, 0.0]])))
+def run_with(tables, test=((0.5, -0.5),)) -> Drawing:
+    """A run whose test rows lie there, and whose training rows in the box from (-1, -2) to (1, 2)."""
+    learning = SimpleNamespace(X=np.array([[-1.0, -2.0], [1.0, 2.0], [0.0, 0.0]]))
+    splits = SimpleNamespace(learning=learning, test=SimpleNamespace(X=np.array(test)))
     return Drawing(splits, Evaluation([], tables, []), (None, None), ("forest", "kdf"))
 
 
@@ -191,6 +141,14 @@ def test_a_run_s_map_is_drawn_from_its_table(texts_of) -> None:
     assert any(text.startswith("bandwidth 0.4;") for text in texts_of(figure))
 
 
+def test_a_map_of_another_space_has_no_region_of_training_features() -> None:
+    place = {"x1": 20.0, "x2": -30.0, "confidence": 0.8, "correct": True, "n_eff": 9.0, "bin_count": 20, "bandwidth": 0.4, "slce": 0.1}
+    run = run_with({"lce_map_tsne": [entry("parent", **place), entry("calibrated", **place)]}, test=[[0.5, -0.5, 0.1]])
+    assert figures()["lce_landscape"](run) is None
+    *panels, _ = figures()["lce_landscape"](run, table="lce_map_tsne").axes
+    assert not any(axes.patches for axes in panels)
+
+
 def test_a_run_s_curves_are_drawn_from_their_table_in_order_of_the_bandwidth() -> None:
     more = {"mlce": 0.5, "n_eff": 9.0, "mlce_n_eff": 3.0}
     table = [
@@ -202,6 +160,51 @@ def test_a_run_s_curves_are_drawn_from_their_table_in_order_of_the_bandwidth() -
     lines = {line.get_label(): line for line in figure.axes[1].lines}
     assert lines["forest"].get_xydata().tolist() == [[0.1, 0.2], [0.4, 0.1]]
     assert lines["kdf"].get_xydata().tolist() == [[0.1, 0.1], [0.4, 0.05]]
+
+
+def mapped(confidence: list[float], correct: list[bool], slce: list[float], bin_count: list[int]) -> list[dict]:
+    """Rows of ``lce_map`` of a parent, and of a method that is right everywhere."""
+    columns = zip(confidence, correct, slce, bin_count, strict=True)
+    rows = [dict(zip(("confidence", "correct", "slce", "bin_count"), row, strict=True)) for row in columns]
+    place = [{"x1": float(i), "x2": -float(i), "n_eff": 9.0, "bandwidth": 0.4} for i in range(len(rows))]
+    both = [("parent", row) for row in rows] + [("calibrated", row | {"slce": 0.0}) for row in rows]
+    return [entry(of, **row, **where) for (of, row), where in zip(both, place * 2, strict=True)]
+
+
+def test_a_run_s_best_and_worst_bin_are_drawn(texts_of) -> None:
+    confidence = [0.55] * 4 + [0.75] * 4 + [0.95] * 2
+    correct = [True, True, False, False] + [False] * 4 + [True] * 2  # errors .05, .75, -.05: of two rows only
+    table = mapped(confidence, correct, [0.1, 0.2, 0.3, 0.2] + [0.75] * 4 + [-0.05] * 2, [4] * 8 + [2] * 2)
+    run = run_with({"lce_map": table})
+    texts = texts_of(figures()["lce_of_bins"](run, bins=5, min_count=3))
+    assert "best bin: confidence in (0.4, 0.6], 4 rows; their average error +0.0500, mean LCE 0.2000" in texts
+    assert "worst bin: confidence in (0.6, 0.8], 4 rows; their average error +0.7500, mean LCE 0.7500" in texts
+    with_small = texts_of(figures()["lce_of_bins"](run, bins=5, min_count=2, of="calibrated"))
+    assert any("confidence in (0.8, 1]" in text or "confidence in (0.4, 0.6]" in text for text in with_small)
+    assert all("mean LCE 0.0000" in text for text in with_small if " bin: " in text)
+
+
+def test_one_large_bin_is_best_and_worst_and_none_is_not_drawn(texts_of) -> None:
+    table = mapped([0.55] * 4, [True, True, False, False], [0.1] * 4, [4] * 4)
+    run = run_with({"lce_map": table})
+    assert sum("the only large bin:" in text for text in texts_of(figures()["lce_of_bins"](run, bins=5, min_count=4))) == 1
+    assert figures()["lce_of_bins"](run, bins=5, min_count=5) is None
+    assert figures()["lce_of_bins"](run_with({})) is None
+
+
+def test_bins_that_the_map_was_not_measured_with_are_told() -> None:
+    table = mapped([0.55, 0.65], [True, True], [0.1, 0.1], [2, 2])
+    with pytest.raises(ConfigError, match=re.escape("figures.draw.lce_of_bins.bins must be that of the table lce_map, got 5: its rows")):
+        figures()["lce_of_bins"](run_with({"lce_map": table}), bins=5)
+
+
+def test_a_run_s_spaces_are_columns_side_by_side() -> None:
+    more = {"mlce": 0.5, "n_eff": 9.0, "mlce_n_eff": 3.0, "lce": 0.2}
+    table = [entry(of, bandwidth=bandwidth, **more) for of in ("parent", "calibrated") for bandwidth in (0.1, 0.4)]
+    run = run_with({"lce_by_bandwidth": table, "lce_by_bandwidth_pca": table})
+    keys = ["lce_by_bandwidth", "lce_by_bandwidth_pca", "lce_by_bandwidth_tsne"]
+    figure = figures()["lce_against_bandwidth"](run, tables=keys)
+    assert [axes.get_title() for axes in figure.axes if axes.get_title()] == ["features", "pca"]
 
 
 NAN = float("nan")
@@ -223,18 +226,24 @@ NAN = float("nan")
     ids=["no table", "one bandwidth", "no row that counts"],
 )
 def test_what_a_run_has_not_measured_is_not_drawn(tables, tmp_path) -> None:
-    options = FigureOptions({"lce_landscape": {}, "lce_against_bandwidth": {}}, ["svg"], 100)
+    options = FigureOptions({"lce_landscape": {}, "lce_of_bins": {}, "lce_against_bandwidth": {}}, ["svg"], 100)
     assert run_with(tables).save(options, tmp_path) == []
 
 
 TINY = ["dataset.n_train=60", "dataset.n_test=40", "parent.n_estimators=5", "ood=none", "n_jobs=1", "metrics=local"]
-DRAWN = ["figures=none", "+figures.draw.lce_landscape={}", "+figures.draw.lce_against_bandwidth={}", "figures.formats=[svg]"]
+NAMES = ("lce_landscape", "lce_of_bins", "lce_against_bandwidth")
+DRAWN = [
+    "figures=none",
+    *(f"+figures.draw.{name}={{}}" for name in NAMES),
+    "figures.formats=[svg]",
+    "+figures.draw.lce_of_bins.min_count=3",
+]
 
 
 @pytest.mark.parametrize(
     ("data", "tables", "drawn"),
     [
-        (["dataset=spiral"], {"lce_map", "lce_by_bandwidth"}, {"lce_landscape", "lce_against_bandwidth"}),
+        (["dataset=spiral"], {"lce_map", "lce_by_bandwidth"}, set(NAMES)),
         (["dataset=trunk", "dataset.n_dims=5"], {"lce_by_bandwidth"}, {"lce_against_bandwidth"}),
     ],
 )

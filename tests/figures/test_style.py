@@ -13,7 +13,8 @@ import pytest
 from matplotlib.image import imread
 
 from kdgraph.figures import confidence_against_radius, posterior_maps, reliability_diagram, save, styled
-from kdgraph.figures.style import METHODS, PARENT, TRUTH, fitted, new_figure, roles, text_size
+from kdgraph.figures.keys import role_handles
+from kdgraph.figures.style import METHODS, PARENT, TRUTH, fitted, new_figure, roles, text_size, two_lines
 
 
 @pytest.fixture
@@ -88,6 +89,37 @@ def test_roles_are_given_by_position_and_truth_by_name() -> None:
     found = roles(["truth", "forest", "kdf", "isotonic"])
     assert (found["truth"], found["forest"], found["kdf"], found["isotonic"]) == (TRUTH, PARENT, METHODS[0], METHODS[1])
     assert len({(role.color, role.marker) for role in (PARENT, *METHODS)}) == 1 + len(METHODS)
+
+
+def test_twelve_methods_look_different_and_the_thirteenth_begins_again() -> None:
+    found = list(roles([f"method {i}" for i in range(14)]).values())
+    assert found[1:7] == list(METHODS)
+    assert len({(role.color, role.linestyle, role.marker, role.filled) for role in found[:13]}) == 13
+    assert len({(role.color, role.linestyle) for role in found[:13]}) == 13  # lines without markers too
+    assert found[13] == found[1]
+
+
+def test_a_key_says_how_curves_of_these_names_are_drawn() -> None:
+    names = ["forest", "kdf", *(f"method {i}" for i in range(6))]
+    with styled():
+        handles = role_handles(names)
+    assert [handle.get_label() for handle in handles] == names
+    for handle, role in zip(handles, roles(names).values(), strict=True):
+        assert (handle.get_color(), handle.get_marker()) == (role.color, role.marker)
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("receding hairline", ["receding", "hairline"]),
+        ("a very long name of it", ["a very long", "name of it"]),
+        ("recedinghairline", ["recedinghairline"]),
+        ("a b", ["a b"]),
+    ],
+)
+def test_wide_text_is_cut_at_the_space_nearest_to_its_middle(text: str, lines: list[str]) -> None:
+    with styled():
+        assert two_lines(new_figure(3, 1), text, 7, 0.5) == lines
 
 
 def test_long_names_lose_their_middle() -> None:

@@ -2,55 +2,110 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from kdgraph.errors import ConfigError
 from kdgraph.figures.of_run.drawing import Drawing
 from kdgraph.figures.of_run.registry import figure
+from kdgraph.figures.of_run.tables import Columns, by_name
+from kdgraph.metrics import reliability_bins
+from kdgraph.metrics.calibration import bin_of
+from kdgraph.parameters import Count
 
-Columns = dict[str, np.ndarray]
+if TYPE_CHECKING:
+    from kdgraph.figures import LceCurves
+    from kdgraph.figures.posterior import Box
 
 
 @figure
-def lce_landscape(run: Drawing) -> Any:
-    """Local calibration error of every test row over the plane, where the table ``lce_map`` was measured: with two features."""
+def lce_landscape(run: Drawing, table: str = "lce_map") -> Any:
+    """Local calibration error of every test row over the plane, where the table was measured: in a space of two dimensions.
+
+    ``table`` is its key in ``metrics``: another one may have measured in another space.
+    """
     from kdgraph.figures import lce_landscape as draw
 
-    maps = _by_name(run, "lce_map")
+    maps = by_name(run, table)
     if maps is None:
         return None
     first = maps[run.names[0]]
-    X = run.splits.learning.X
-    id_box = (*np.sort(X[:, 0])[[0, -1]], *np.sort(X[:, 1])[[0, -1]])
     points = np.column_stack([first["x1"], first["x2"]])
-    return draw(points, _column(maps, "slce"), _column(maps, "n_eff"), id_box, bandwidth=float(first["bandwidth"][0]))
+    return draw(points, _column(maps, "slce"), _column(maps, "n_eff"), _id_box(run, points), bandwidth=float(first["bandwidth"][0]))
+
+
+def _id_box(run: Drawing, points: np.ndarray) -> Box | None:
+    """Where the training rows are, if the points are the test rows' features and not their places in another space."""
+    if not np.array_equal(points, run.splits.test.X):
+        return None
+    X = run.splits.learning.X
+    return (*np.sort(X[:, 0])[[0, -1]], *np.sort(X[:, 1])[[0, -1]])
 
 
 @figure
-def lce_against_bandwidth(run: Drawing) -> Any:
-    """MLCE and mean LCE against the bandwidth, where the table ``lce_by_bandwidth`` was measured at two or more."""
+def lce_of_bins(
+    run: Drawing, table: str = "lce_map", bins: Count = 15, min_count: Count = 25, of: Literal["parent", "calibrated"] = "parent"
+) -> Any:
+    """The bins of confidence with the smallest and the largest error on average, among those of ``min_count`` rows.
+
+    ``table`` is as of :func:`lce_landscape`, and ``bins`` what it was measured with. None where no bin has the rows.
+    """
+    from kdgraph.figures import BinOfRows
+    from kdgraph.figures import lce_of_bins as draw
+
+    maps = by_name(run, table)
+    if maps is None:
+        return None
+    rows = maps[dict(zip(("parent", "calibrated"), run.names, strict=True))[of]]
+    found = reliability_bins(rows["confidence"], rows["correct"], bins=bins)
+    index = bin_of(rows["confidence"], np.append(found.lower, found.upper[-1]))
+    if (found.count[index] != rows["bin_count"]).any():
+        raise ConfigError(f"figures.draw.lce_of_bins.bins must be that of the table {table}, got {bins}: its rows are in other bins")
+    error = found.confidence - found.accuracy
+    large = np.flatnonzero(found.count >= min_count)
+    if not len(large):
+        return None
+    best, worst = (large[pick(np.abs(error[large]))] for pick in (np.argmin, np.argmax))
+    both = {"the only large bin": best} if best == worst else {"best bin": best, "worst bin": worst}
+    drawn = []
+    for title, b in both.items():
+        here = {column: values[index == b] for column, values in rows.items()}
+        points = np.column_stack([here["x1"], here["x2"]])
+        edges = float(found.lower[b]), float(found.upper[b])
+        drawn.append(BinOfRows(title, *edges, points, here["slce"], here["n_eff"], float(error[b])))
+    return draw(drawn, bandwidth=float(rows["bandwidth"][0]))
+
+
+@figure
+def lce_against_bandwidth(run: Drawing, tables: Sequence[str] = ("lce_by_bandwidth",)) -> Any:
+    """MLCE and mean LCE against the bandwidth, a column for each of the tables that was measured at two or more.
+
+    ``tables`` are keys in ``metrics``, which may have measured in different spaces.
+    """
     from kdgraph.figures import lce_against_bandwidth as draw
 
-    curves = _by_name(run, "lce_by_bandwidth")
+    spaces = {_title(key): curves for key in tables if (curves := _curves(run, key)) is not None}
+    return draw(spaces) if spaces else None
+
+
+def _title(key: str) -> str:
+    return key.removeprefix("lce_by_bandwidth").strip("_") or "features"
+
+
+def _curves(run: Drawing, key: str) -> LceCurves | None:
+    """What a table has of both models, in the order of the bandwidth; None where it was not measured, or nothing could be."""
+    from kdgraph.figures import LceCurves
+
+    curves = by_name(run, key)
     if curves is None:
         return None
     bandwidths, order = np.unique(curves[run.names[0]]["bandwidth"], return_index=True)
     curves = {name: {column: values[order] for column, values in columns.items()} for name, columns in curves.items()}
     if len(bandwidths) < 2 or any(np.isnan(columns["lce"]).any() for columns in curves.values()):
         return None
-    return draw(bandwidths, *(_column(curves, column) for column in ("mlce", "lce", "mlce_n_eff", "n_eff")))
-
-
-def _by_name(run: Drawing, table: str) -> dict[str, Columns] | None:
-    """Name of each of the two models → the columns of its rows on the test set; None where the table was not measured."""
-    rows = [row for row in run.evaluation.tables.get(table, []) if row["on"] == "test"]
-    if not rows:
-        return None
-    columns = [column for column in rows[0] if column not in ("of", "on", "ood")]
-    of = dict(zip(run.names, ("parent", "calibrated"), strict=True))
-    return {name: {column: np.array([row[column] for row in rows if row["of"] == one]) for column in columns} for name, one in of.items()}
+    return LceCurves(bandwidths, *(_column(curves, column) for column in ("mlce", "lce", "mlce_n_eff", "n_eff")))
 
 
 def _column(found: Mapping[str, Columns], column: str) -> Columns:

@@ -1,0 +1,213 @@
+"""CIFAR-10 in ImageNet's place: Table 4 and Figures 3, 4, 9 and 10 to 15 of Luo et al.
+
+``python -m experiments.p4.cifar10 features cifar10.npz --record wideresnet=FILE --record lenet_5=FILE`` makes the file of scores and
+features, ``kdg run experiment=paper/p4/cifar10`` runs every method on splits of it and prints the tables at its end; ``… tables outputs``
+prints them again, from any subset of the runs, and ``… figures outputs`` draws. The scores are records of networks that others trained, so
+that MMCE, which trains one, has no row.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from experiments.common.markdown import head, line, number, signed
+from experiments.common.published import cell, read_published
+from experiments.common.runs import Record, runs_of
+from experiments.p2.records import half_width
+from experiments.p4 import cifar10_features
+from experiments.p4.figures import Study, lce, reward, study_of
+from experiments.p4.setting import entries
+from kdgraph.errors import KdgError
+from kdgraph.figures import save
+
+EXPERIMENT = "paper/p4/cifar10"
+FREE = ("dataset.path", "dataset.name", "dataset.made_by")
+"""What may differ beside scores, seed and method."""
+METHODS = {
+    "none": "none",
+    "temperature": "temperature",
+    "sts": None,
+    "histogram": "histogram",
+    "isotonic": "isotonic",
+    "lore_tsne_02": "LoRe t-SNE",
+    "lore_tsne": None,
+    "lore_tsne_printed": None,
+    "lore_pca": None,
+    "lore_free": None,
+    "lore_classes": None,
+    "lore_lenet_02": None,
+    "lore_lenet": None,
+    "lore_pixels_02": None,
+    "lore_pixels": None,
+    "density_ratio": None,
+    "bin_mean_shift": None,
+}
+"""Method → its row in Table 4; None where the paper does not have it."""
+COLUMNS = {"prr": ("PRR", "PRR"), "ece": ("ECE", "ECE"), "nll": ("NLL", "NLL"), "brier": ("Brier", None), "reward": ("reward", None),
+           "aurc": ("AURC", None), "error": ("error", None), "nll_top_clipped": ("clipped", None)}  # fmt: skip
+"""Metric → its column, and that of Table 4; the paper's Brier score of 40.6 is in no unit that could be told."""
+AGAINST = ("none", "temperature", "histogram", "isotonic")
+MAPS = {"resnet": "ResNet-8", "lenet": "LeNet-5", "pixels": "pixels"}
+"""Space of a metric → what figures and tables call it; LoRe in it is ``lore_…``, but ``lore_tsne`` in that of the ResNet."""
+ACROSS = ("none", "temperature", "histogram", "lore_tsne_02", "lore_lenet_02", "lore_pixels_02", "lore_tsne", "lore_lenet", "lore_pixels")
+"""Methods whose local errors are measured in each map."""
+LOCAL = {"mlce_{}": "MLCE", "mlce_{}_30": "MLCE, bins of ≥ 30 rows", "lce_{}": "mean LCE"}
+DRAWN = ("none", "temperature", "histogram", "isotonic", "lore_tsne_02", "lore_tsne")
+"""Methods of Figures 3, 4 and 9."""
+IN_MAPS = ("none", "histogram", "lore_tsne_02", "lore_lenet_02", "lore_pixels_02")
+"""Methods of Figures 10 to 15."""
+NOTE = """\
+Means over splits. Published: ResNet-50 on ImageNet, 25,000 rows to calibrate; the row of LoRe is that of γ = 0.2 in 3-D t-SNE, in whatever
+units. Reward: of a row, u = 1 and w = 10. NLL and Brier score are of whole rows, and where a method states the confidence alone the rest is
+in the scores' own proportions; *clipped*: rows whose confidence is so near 0 or 1 that 1e-12 decides their part of the NLL, 27.6 of each
+that was wrong. MMCE trains the network, and these scores come without one. ± is half of a 95 % interval of the mean difference on the same
+splits, by a t distribution whose variance is corrected for splits that share rows (Nadeau and Bengio 2003); (k/n): above 0 in k of n."""
+
+
+def beside(records: Sequence[Record]) -> str:
+    """Table 4, published and found, paired differences of PRR and local errors in three maps, for each record of scores; markdown."""
+    parts = []
+    for name in sorted({str(record["dataset"]["name"]) for record in records}, reverse=True):
+        mine = [record for record in records if record["dataset"]["name"] == name]
+        frame = pd.DataFrame(entries(mine))
+        if frame.empty:
+            continue
+        n_calibration, n_test = (mine[0]["dataset"][count] for count in ("n_calibration", "n_test"))
+        title = f"## Luo et al., {name}: {n_calibration:,} calibration rows, {n_test:,} test rows, {frame.seed.nunique()} splits"
+        parts += [title, decisions(frame), paired(frame, n_test / n_calibration), across_maps(frame)]
+    return "\n\n".join([*parts, NOTE]) if parts else "no run of CIFAR-10 scores is there"
+
+
+def decisions(frame: pd.DataFrame) -> str:
+    """Table 4, ours beside what was published."""
+    published = read_published(Path(__file__).parent)
+    table = published[published.item == "Table 4"]
+    lines = head(["method", *(part for name, said in COLUMNS.values() for part in ([name, "published"] if said else [name]))])
+    wide = _means(frame)
+    for method in (m for m in METHODS if m in wide.index):
+        row = [method]
+        for metric, (_, said) in COLUMNS.items():
+            row.append(number(float(wide[metric].get(method, np.nan)), 1 if metric == "nll_top_clipped" else 3).replace("-", "−"))
+            if said:
+                row.append(cell(table[(table.method == METHODS[method]) & (table.metric == said)]))
+        lines.append(line(row))
+    return "\n".join(lines)
+
+
+def paired(frame: pd.DataFrame, share: float) -> str:
+    """PRR and reward of each LoRe less that of each of :data:`AGAINST`, split by split."""
+    lines = head(["LoRe", *(f"{name} less that of {other}" for name in ("PRR", "reward") for other in AGAINST)])
+    wide = {metric: frame[frame.metric == metric].pivot(index="seed", columns="method", values="value") for metric in ("prr", "reward")}
+    for method in (m for m in METHODS if m.startswith("lore") and m in wide["prr"]):
+        lines.append(line([method, *(_difference(values, method, other, share) for values in wide.values() for other in AGAINST)]))
+    return "\n".join(lines)
+
+
+def _difference(values: pd.DataFrame, method: str, other: str, share: float) -> str:
+    """Mean over splits, half of its interval, and in how many splits it is above 0."""
+    if other not in values:
+        return "–"
+    difference = (values[method] - values[other]).dropna()
+    above = f"{int((difference > 0).sum())}/{len(difference)}"
+    return f"{signed(float(difference.mean()))} ± {number(half_width(difference, share))} ({above})"
+
+
+def across_maps(frame: pd.DataFrame) -> str:
+    """Local errors at γ = 0.2 in the t-SNE of each map (rows) of LoRe in each map and of others (columns); the least of a row in bold."""
+    wide = _means(frame)
+    methods = [method for method in ACROSS if method in wide.index]
+    lines = head(["γ = 0.2", "measured in", *methods])
+    for key, name in LOCAL.items():
+        for space, title in MAPS.items():
+            if key.format(space) not in wide:
+                continue
+            values = wide.loc[methods, key.format(space)]
+            cells = [f"**{number(v)}**" if v == values.min() else number(v) for v in values]
+            lines.append(line([name, title, *cells]))
+    return "\n".join(lines)
+
+
+def _means(frame: pd.DataFrame) -> pd.DataFrame:
+    """A row for each method, a column for each metric."""
+    return frame.pivot_table(index="method", columns="metric", values="value")
+
+
+def figure3(study: Study) -> Figure:
+    """Figures 3 and 9 (MLCE) and 16 (mean LCE): in the t-SNE that LoRe looks in, there without small bins too, and in components."""
+    spaces = {"resnet": "3-D t-SNE", "resnet_30": "t-SNE, bins of ≥ 30 rows", "pca": "50 components"}
+    return lce(study, {f"lce_by_bandwidth_{space}": title for space, title in spaces.items()})
+
+
+def figure10(study: Study) -> Figure:
+    """Figures 10 to 15: local errors in each map, of LoRe in each map."""
+    return _in_each_map(study, "lce_by_bandwidth_{}")
+
+
+def figure10_without_small_bins(study: Study) -> Figure:
+    """As :func:`figure10`, in bins of 30 rows and more: of few rows, the paper has 25,000, one row alone decides the others."""
+    return _in_each_map(study, "lce_by_bandwidth_{}_30")
+
+
+def _in_each_map(study: Study, key: str) -> Figure:
+    return lce(study, {key.format(space): f"measured in {title}" for space, title in MAPS.items()})
+
+
+FIGURES: dict[str, tuple[Callable[[Study], Figure], Sequence[str]]] = {
+    "lce": (figure3, DRAWN),
+    "reward": (reward, DRAWN),
+    "maps": (figure10, IN_MAPS),
+    "maps_30": (figure10_without_small_bins, IN_MAPS),
+}
+"""Name of a picture → how it is drawn, and of which methods."""
+
+
+def draw(records: Sequence[Record], outputs: Path, folder: Path) -> list[Path]:
+    """Every picture of every record of scores; ``outputs`` has the runs, ``folder`` gets the pictures."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for dataset in sorted({str(record["dataset"]["name"]) for record in records}):
+        mine = [record for record in records if record["dataset"]["name"] == dataset]
+        for name, (figure, methods) in FIGURES.items():
+            paths += save(figure(study_of(mine, outputs, methods)), folder / f"{dataset}_{name}", ["png"], dpi=200)
+    return paths
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Make the file, print the tables, or draw."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    what = parser.add_subparsers(dest="what", required=True)
+    features = what.add_parser("features", help="make the file of scores and features")
+    features.add_argument("path", type=Path, help="the .npz file to write")
+    features.add_argument(
+        "--record", action="append", required=True, metavar="NAME=FILE", help="softmax of the 10,000 test images: predictions, ground_truth"
+    )
+    for name, help_ in (("tables", "print what the runs found"), ("figures", "draw it")):
+        told = what.add_parser(name, help=help_)
+        told.add_argument("outputs", type=Path, nargs="?", default=Path("outputs"), help="where the runs are")
+    told.add_argument("--to", type=Path, default=Path("outputs/p4_cifar10"), help="where the pictures go")
+    given = parser.parse_args(arguments)
+    if given.what == "features":
+        named = dict(each.partition("=")[::2] for each in given.record)
+        made = cifar10_features.make(given.path, {name: Path(path) for name, path in named.items()})
+        print(f"{given.path}: {len(made['label']):,} images; " + ", ".join(f"{name} {array.shape[1:]}" for name, array in made.items()))
+        return
+    records = runs_of(EXPERIMENT, given.outputs, free=FREE)
+    if given.what == "tables":
+        print(beside(records))
+        return
+    for path in draw(records, given.outputs, given.to):
+        print(path)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except KdgError as error:
+        sys.exit(str(error))

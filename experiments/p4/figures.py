@@ -1,0 +1,189 @@
+"""Figures of Luo et al. from finished runs, of Communities and Crime by ``python -m experiments.p4.figures outputs``.
+
+``lce``: MLCE and mean LCE against the bandwidth in each space (Figures 5 and 17). ``groups``: which group each method is most wrong about
+(behind Table 1). ``correlation``: max group MCE against other metrics (Table 2). All are drawn of the seeds that every method has.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from experiments.common.runs import Record, runs_of
+from kdgraph.errors import DataError, KdgError
+from kdgraph.figures import GroupTable, LceCurves, group_tables, lce_against_bandwidth, metric_against_metrics, reward_against_ratio, save
+
+LABELS = {
+    "none": "no recalibration",
+    "lore_tsne": "LoRe, t-SNE",
+    "lore_pca": "LoRe, PCA",
+    "temperature": "temperature",
+    "histogram": "histogram",
+    "isotonic": "isotonic",
+    "mmce": "MMCE",
+    "group_temperature": "group temperature",
+    "group_histogram": "group histogram",
+}
+"""Methods of the paper, by the names of their runs, in the order of the key; the first is the parent."""
+OTHERS = {
+    "lore_tsne_02": "LoRe in ResNet-8, γ = 0.2",
+    "lore_lenet_02": "LoRe in LeNet-5, γ = 0.2",
+    "lore_pixels_02": "LoRe in pixels, γ = 0.2",
+}
+"""Other methods whose names say more than those of their runs."""
+SPACES = {"lce_by_bandwidth_tsne": "t-SNE, 2 dimensions", "lce_by_bandwidth_pca": "PCA, 20 dimensions"}
+FORETELL = {
+    "ece": "ECE",
+    "mce": "MCE",
+    "nll_top": "NLL",
+    "brier_top": "Brier",
+    "mlce_tsne": "MLCE, t-SNE, γ = 0.2",
+    "mlce_pca": "MLCE, PCA, γ = 0.4",
+}
+"""Metrics that Table 2 correlates with max group MCE."""
+
+
+@dataclass(frozen=True)
+class Study:
+    """Runs of several methods on the same seeds.
+
+    Attributes
+    ----------
+    methods : by the names of their runs, the parent first.
+    seeds : in order.
+    numbers : DataFrame of method, seed, metric and value, on test rows.
+    tables : key → DataFrame of method, seed and the columns of the table, on test rows.
+    """
+
+    methods: list[str]
+    seeds: list[int]
+    numbers: pd.DataFrame
+    tables: dict[str, pd.DataFrame]
+
+    @property
+    def runs_of(self) -> str:
+        """What varies between runs."""
+        return f"{len(self.seeds)} seeds"
+
+    def metric(self, name: str) -> dict[str, np.ndarray]:
+        """Label → Float[s], in the order of the seeds."""
+        wide = self.numbers[self.numbers.metric == name].pivot(index="seed", columns="method", values="value").loc[self.seeds]
+        return {label_of(method): wide[method].to_numpy(float) for method in self.methods}
+
+    def table(self, key: str, at: str, column: str) -> tuple[list, dict[str, np.ndarray]]:
+        """Values of the column ``at``, v of them, and label → Float[s, v] of another; NaN where a seed has none."""
+        found = self.tables[key]
+        places = sorted(found[at].unique())
+        wide = found.pivot(index=["method", "seed"], columns=at, values=column).astype(float).reindex(columns=places)
+        return places, {label_of(method): wide.loc[method].loc[self.seeds].to_numpy() for method in self.methods}
+
+
+def label_of(method: str) -> str:
+    """What figures call it."""
+    return LABELS.get(method) or OTHERS.get(method, method.replace("_", " "))
+
+
+def study_of(records: Sequence[Record], folder: Path, methods: Sequence[str]) -> Study:
+    """What runs below the folder have of these methods, of the seeds that all have; the parent is that of any run.
+
+    Raises
+    ------
+    DataError
+        A method without a run, or no seed that all have.
+    """
+    numbers, tables, known = [], {}, set()
+    for record in records:
+        run = str(record["method"]).removesuffix("-as_in_paper")
+        for method, of in (("none", "parent"), (run, "calibrated")):
+            if method not in methods or (method, record["seed"]) in known or (run == "none" and of == "calibrated"):
+                continue
+            known.add((method, record["seed"]))
+            mine = {"method": method, "seed": record["seed"]}
+            numbers += [
+                mine | {"metric": e["metric"], "value": e["value"]} for e in record["metrics"] if (e["of"], e["on"]) == (of, "test")
+            ]
+            for key, frame in _tables(record, folder):
+                tables.setdefault(key, []).append(frame[(frame.of == of) & (frame.on == "test")].assign(**mine))
+    seeds = {method: {seed for one, seed in known if one == method} for method in methods}
+    if missing := [method for method, found in seeds.items() if not found]:
+        raise DataError(f"no run of {', '.join(missing)}; run them, or name others with --methods")
+    together = sorted(set.intersection(*seeds.values()))
+    if not together:
+        raise DataError(f"no seed has a run of each of {', '.join(methods)}; name fewer with --methods")
+    return Study(list(methods), together, pd.DataFrame(numbers), {key: pd.concat(frames) for key, frames in tables.items()})
+
+
+def _tables(record: Record, folder: Path) -> Iterable[tuple[str, pd.DataFrame]]:
+    (run,) = folder.glob(f"*/*/{record['run_id']}")
+    for key, file in record["files"]["tables"].items():
+        yield key, pd.read_csv(run / file)
+
+
+def lce(study: Study, spaces: Mapping[str, str] = SPACES) -> Figure:
+    """Figures 5 and 17, in those of the spaces (key of a table → title) that were measured; on logarithmic axes, unlike the paper's."""
+    curves = {}
+    for key, title in spaces.items():
+        if key in study.tables:
+            columns = [study.table(key, "bandwidth", column) for column in ("mlce", "lce", "mlce_n_eff", "n_eff")]
+            curves[title] = LceCurves(np.array(columns[0][0]), *(by_method for _, by_method in columns))
+    return lce_against_bandwidth(curves, band_of=study.runs_of, log=True)
+
+
+def reward(study: Study) -> Figure:
+    """Figure 4: reward gained over the parent against the cost of a mistake, and how often "unsure" is said."""
+    (ratios, gained), (_, unsure) = (study.table("reward_by_ratio", "ratio", column) for column in ("reward", "unsure"))
+    return reward_against_ratio(np.array(ratios), gained, unsure, band_of=study.runs_of)
+
+
+def groups(study: Study) -> Figure:
+    """MCE of each group with the rows of its worst bin, and how much surer than right methods are of it."""
+    names, mce = study.table("by_group", "group", "mce")
+    (_, confidence), (_, error), (_, behind), (_, rows) = (
+        study.table("by_group", "group", column) for column in ("confidence", "error", "worst_rows", "rows")
+    )
+    parent = label_of("none")
+    gap = {method: confidence[method] + error[method] - 1 for method in mce}
+    tables = [GroupTable("MCE", mce, behind=behind), GroupTable("mean confidence − accuracy", gap, "signed")]
+    wrong = [f"{np.nanmean(column):.2f}".removeprefix("0") for column in error[parent].T]
+    return group_tables(
+        tables, [str(name) for name in names], np.nanmean(rows[parent], axis=0).tolist(), notes={"error": wrong}, of=study.runs_of
+    )
+
+
+def correlation(study: Study) -> Figure:
+    """Table 2 as dots, of the metrics that were measured."""
+    panels = {title: study.metric(name) for name, title in FORETELL.items() if name in set(study.numbers.metric)}
+    return metric_against_metrics(panels, study.metric("group_mce"), ylabel="max group MCE", runs_of=study.runs_of)
+
+
+FIGURES: dict[str, Callable[[Study], Figure]] = {"lce": lce, "groups": groups, "correlation": correlation}
+
+
+def main() -> None:
+    """Draw all figures of the runs below a folder."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("outputs", type=Path, nargs="?", default=Path("outputs"), help="where the runs are")
+    parser.add_argument("--experiment", default="paper/p4/crime", help="whose runs")
+    parser.add_argument("--methods", nargs="*", default=list(LABELS), help="by the names of their runs, the parent (none) first")
+    parser.add_argument("--only", nargs="*", choices=list(FIGURES), default=list(FIGURES), help="these figures")
+    parser.add_argument("--to", type=Path, default=Path("outputs/p4_figures"), help="where the pictures go")
+    given = parser.parse_args()
+    study = study_of(runs_of(given.experiment, given.outputs), given.outputs, given.methods)
+    given.to.mkdir(parents=True, exist_ok=True)
+    for name in given.only:
+        (path,) = save(FIGURES[name](study), given.to / name, ["png"], dpi=200)
+        print(path)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except KdgError as error:
+        sys.exit(str(error))

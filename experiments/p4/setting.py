@@ -1,0 +1,183 @@
+"""One setting of Luo et al. (Section 5.3) beside their Tables 1 to 3, from the records of a sweep."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from experiments.common.markdown import head, line, number, signed
+from experiments.common.published import read_published
+from experiments.common.runs import Record
+from kdgraph.results.comparison.paired import holm, wilcoxon
+
+AGAINST = ("none", "isotonic", "temperature", "histogram", "group_temperature", "group_histogram")
+"""What LoRe is compared with, seed by seed."""
+WORST = "group_mce"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What differs between the settings.
+
+    Attributes
+    ----------
+    title : what the tables stand under.
+    dataset : its name in ``published.csv``.
+    missing : what to say where there is no run.
+    methods : method → its row in the paper's tables; None where the paper does not have it.
+    cells : metric → its column in Table 1 beside what was published: the largest error of a group over fewer cells.
+    overall : metric → its column in Table 3, and what it is multiplied by there.
+    digits : of what was published in Table 3 besides percentages.
+    correlated : metric → its row in Table 2; None where the paper does not have it.
+    note : stands below Tables 1 and 3.
+    called : metric → what Table 2 calls it here, where the paper's name does not say all.
+    own : metric → column of numbers that the paper does not have.
+    not_run : method of the paper that is not run here → its row in the paper's tables.
+    """
+
+    title: str
+    dataset: str
+    missing: str
+    methods: Mapping[str, str | None]
+    cells: Mapping[str, str]
+    overall: Mapping[str, tuple[str, float]]
+    digits: int
+    correlated: Mapping[str, str | None]
+    note: str
+    called: Mapping[str, str] = field(default_factory=dict)
+    own: Mapping[str, str] = field(default_factory=dict)
+    not_run: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def local(self) -> list[str]:
+        """The methods that are LoRe."""
+        return [method for method in self.methods if method.startswith("lore")]
+
+    @property
+    def published(self) -> pd.DataFrame:
+        """What the paper printed of it."""
+        published = read_published(Path(__file__).parent)
+        return published[published.dataset == self.dataset]
+
+
+def beside(records: Sequence[Record], setting: Setting) -> str:
+    """Tables 1 to 3, published and found, and the paired tests, of the records of a sweep; markdown."""
+    frame = pd.DataFrame(entries(records))
+    if frame.empty:
+        return setting.missing
+    parts = [
+        f"## {setting.title}: {frame.seed.nunique()} seeds, {network_of(records[0])}",
+        by_group_and_overall(frame, setting),
+        paired(frame, setting),
+        correlations(frame, setting),
+    ]
+    return "\n\n".join(parts)
+
+
+def entries(records: Iterable[Record]) -> Iterable[Record]:
+    """One row for each number on test rows; the parent, method "none", once for each seed."""
+    known = set()
+    for record in records:
+        method = str(record["method"]).removesuffix("-as_in_paper")
+        for entry in record["metrics"]:
+            name = "none" if entry["of"] == "parent" else method
+            key = name, record["seed"], entry["metric"]
+            if entry["on"] == "test" and entry["value"] is not None and key not in known:
+                known.add(key)
+                yield {"method": name, "seed": record["seed"], "metric": entry["metric"], "value": entry["value"]}
+
+
+def by_group_and_overall(frame: pd.DataFrame, setting: Setting) -> str:
+    """Table 1, and the three columns of Table 3, ours beside what was published."""
+    published, run = setting.published, set(frame.method)
+    rows = {method: (method, row) for method, row in setting.methods.items() if method in run}
+    rows |= {method: (f"{method}, not run", row) for method, row in setting.not_run.items()}
+    columns = ["method", "max group MCE", "published", *setting.cells.values()]
+    columns += [part for name, _ in setting.overall.values() for part in (name, "published")]
+    lines = head([*columns, *setting.own.values()])
+    for method, (label, row) in rows.items():
+        cells = [label, _mean(frame, method, WORST), _said(published, "Table 1", row, 3)]
+        cells += [_mean(frame, method, metric) for metric in setting.cells]
+        for metric, (name, factor) in setting.overall.items():
+            digits = 1 if factor > 1 else setting.digits
+            cells += [_mean(frame, method, metric, factor), _said(published, "Table 3", row, digits, name)]
+        lines.append(line([*cells, *(_mean(frame, method, metric) for metric in setting.own)]))
+    return "\n".join([*lines, "", setting.note])
+
+
+def paired(frame: pd.DataFrame, setting: Setting) -> str:
+    """Max group MCE of each LoRe less that of each other method, seed by seed: mean, 95 % interval, Wilcoxon's p, and Holm's."""
+    wide = frame[frame.metric == WORST].pivot(index="seed", columns="method", values="value")
+    pairs = [(a, b) for a in setting.local for b in AGAINST if a in wide and b in wide]
+    if not pairs:
+        return ""
+    differences = [(wide[a] - wide[b]).dropna().to_numpy() for a, b in pairs]
+    p = [wilcoxon(d) if np.any(d) else 1.0 for d in differences]
+    lines = head(["max group MCE", "less that of", "difference", "95 % interval", "lower in", "p", "p (Holm)"])
+    for (a, b), d, one, all_of_them in zip(pairs, differences, p, holm(p), strict=True):
+        half = stats.t.ppf(0.975, max(len(d) - 1, 1)) * stats.sem(d) if len(d) > 1 else np.nan
+        interval = f"{signed(d.mean() - half)} to {signed(d.mean() + half)}"
+        lines.append(
+            line([a, b, signed(float(d.mean())), interval, f"{int((d < 0).sum())} of {len(d)}", f"{one:.2g}", f"{all_of_them:.2g}"])
+        )
+    return "\n".join(lines)
+
+
+def correlations(frame: pd.DataFrame, setting: Setting) -> str:
+    """Table 2: Pearson correlation with max group MCE over all (method, seed), and within method."""
+    published = setting.published
+    said = published[published.item == "Table 2"].set_index("method").value
+    wide = frame.pivot(index=["method", "seed"], columns="metric", values="value")
+    lines = head(["with max group MCE", "all runs", "95 % interval", "within method", "published"])
+    for metric, row in setting.correlated.items():
+        if metric not in wide or len(wide) < 4:
+            continue
+        both = wide[[metric, WORST]].dropna()
+        r = both[metric].corr(both[WORST])
+        centred = both - both.groupby("method").transform("mean")
+        within = number(centred[metric].corr(centred[WORST]), 2)
+        printed = number(float(said[row])) if row in said.index else "–"
+        lines.append(line([setting.called.get(metric, row or metric), number(r, 2), _interval(both), within, printed]))
+    note = "The interval is of seeds drawn anew with all their methods (1,000 times): runs of one seed share a network and its rows."
+    return "\n".join([*lines, "", note])
+
+
+def network_of(record: Record) -> str:
+    """How long the record's network was trained."""
+    parent: Mapping[str, object] = record["config"]["parent"]
+    stopped = f"stopped on {str(parent['stop_on']).replace('_', ' ')}, patience {parent['patience']}"
+    return f"network {stopped}" if parent["patience"] is not None else f"network trained for {parent['max_epochs']} epochs"
+
+
+def _interval(both: pd.DataFrame, draws: int = 1000) -> str:
+    """Percentiles of the correlation over bootstrap draws of whole seeds."""
+    rng = np.random.default_rng(0)
+    by_seed = {seed: part.to_numpy() for seed, part in both.groupby("seed")}
+    seeds = list(by_seed)
+    if len(seeds) < 3:
+        return "–"
+    found = []
+    for _ in range(draws):
+        drawn = np.concatenate([by_seed[seeds[i]] for i in rng.integers(len(seeds), size=len(seeds))])
+        found.append(np.corrcoef(drawn.T)[0, 1])
+    low, high = np.nanpercentile(found, [2.5, 97.5])
+    return f"{number(low, 2)} to {number(high, 2)}"
+
+
+def _mean(frame: pd.DataFrame, method: str, metric: str, factor: float = 1.0) -> str:
+    values = factor * frame[(frame.method == method) & (frame.metric == metric)].value
+    digits = 1 if factor > 1 else 3
+    return number(float(values.mean()), digits) + (f" ± {number(float(values.std()), digits)}" if len(values) > 1 else "")
+
+
+def _said(published: pd.DataFrame, item: str, method: str | None, digits: int, metric: str | None = None) -> str:
+    found = published[(published.item == item) & (published.method == method)]
+    found = found if metric is None else found[found.metric == metric]
+    if method is None or found.empty:
+        return "–"
+    return f"{number(float(found.value.iloc[0]), digits)} ± {number(float(found.spread.iloc[0]), digits)}"

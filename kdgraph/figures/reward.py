@@ -1,0 +1,108 @@
+"""What confidence is worth where "unsure" may be said: reward gained over the parent against the price of a mistake."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, StrMethodFormatter
+
+from kdgraph.figures.keys import key_above, key_height, role_handles
+from kdgraph.figures.labels import NOTE_SIZE, note_above
+from kdgraph.figures.over_runs import mean_and_sd
+from kdgraph.figures.style import BLACK, COLUMN_WIDTH, GREY, add_axes, fitted, new_figure, roles, styled
+
+_LEFT, _RIGHT, _BOTTOM, _GAP, _TOP = 0.5, 0.12, 0.36, 0.12, 0.06  # inches
+_HEIGHT, _LOWER, _NOTE, _LABEL = 1.6, 0.85, 0.14, 0.38  # inches: both panels, a line of the note, how far left an axis is named
+_EVERY = 0.3  # least distance of markers in inches
+Curves = Mapping[str, np.ndarray]
+"""Name → Float[r], or Float[s, r], a row for each run; the first is the parent, the others are methods."""
+
+
+def reward_against_ratio(ratios: np.ndarray, reward: Curves, unsure: Curves, *, band_of: str | None = None) -> Figure:
+    """How much more reward a row methods get than the parent, and the share of rows for which they say "unsure".
+
+    Parameters
+    ----------
+    ratios : Float[r], increasing, above 0: w/u, the cost of a wrong prediction in costs of being unsure; on a logarithmic axis.
+    reward : mean reward a row in units of u, at most 0. Of several runs the line is the mean of the difference to the parent in the same
+        run, and the band one standard deviation of this difference to either side.
+    unsure : share of rows below the threshold 1 - u/w; means over runs are drawn.
+    band_of : what varies between runs, e.g. "60 seeds"; required where there are several.
+
+    Returns
+    -------
+    Figure
+        One column wide, with a key above.
+
+    Raises
+    ------
+    ValueError
+        Fewer than two ratios, no method, curves that do not fit, bands without what they are.
+
+    References
+    ----------
+    Luo et al., "Local calibration: metrics and recalibration", UAI 2022, Figure 4 and Section 5.4; the share of "unsure" is ours.
+    """
+    ratios = np.asarray(ratios, dtype=np.float64)
+    _check(ratios, reward, unsure, band_of)
+    names = list(reward)
+    with styled():
+        handles = role_handles(names)
+        top = _TOP + _NOTE * (band_of is not None) + key_height(handles, COLUMN_WIDTH)
+        figure = new_figure(COLUMN_WIDTH, _BOTTOM + _LOWER + _GAP + _HEIGHT + top)
+        key_above(figure, handles)
+        width = COLUMN_WIDTH - _LEFT - _RIGHT
+        above = add_axes(figure, _LEFT, _BOTTOM + _LOWER + _GAP, width, _HEIGHT)
+        below = add_axes(figure, _LEFT, _BOTTOM, width, _LOWER)
+        for axes, what in ((above, "reward gained (u a row)"), (below, "share “unsure”")):
+            _dress(axes, ratios, what)
+        parent = np.atleast_2d(reward[names[0]])
+        for name in names:
+            _line(above, name, names, ratios, np.atleast_2d(reward[name]) - parent, band=np.ndim(reward[name]) == 2)
+            _line(below, name, names, ratios, np.atleast_2d(unsure[name]), band=False)
+        above.axhline(0, color=GREY, linewidth=0.6, zorder=1)
+        above.tick_params(labelbottom=False)
+        below.set(xlabel="cost of a mistake, w/u", ylim=(0, None))
+        if band_of is not None:
+            note = fitted(figure, f"lines, bands: mean ± 1 sd of {band_of}, against the parent", NOTE_SIZE, width + _RIGHT)
+            note_above(above, note, ratios[0], "left", 3)
+    return figure
+
+
+def _line(axes: Axes, name: str, names: list[str], x: np.ndarray, values: np.ndarray, *, band: bool) -> None:
+    role = roles(names)[name]
+    middle, sd = mean_and_sd(values)
+    every = max(1, int(np.ceil(len(x) * _EVERY / (axes.get_window_extent().width / axes.figure.dpi))))
+    style = {"markersize": 3.0, "linewidth": 1.2, "markevery": (names.index(name) % every, every)}
+    axes.plot(x, middle, label=name, zorder=2 if name == names[0] else 3, **role.line() | style)
+    if band and name != names[0]:  # the parent's difference to itself has none
+        axes.fill_between(x, middle - sd, middle + sd, color=role.color, alpha=0.13, linewidth=0, gid=f"band {name}")
+
+
+def _dress(axes: Axes, ratios: np.ndarray, what: str) -> None:
+    axes.set_xscale("log")
+    axes.set(xlim=(ratios[0], ratios[-1]))
+    axes.set_ylabel(what, color=BLACK)
+    axes.yaxis.set_label_coords(-_LABEL / axes.get_window_extent().width * axes.figure.dpi, 0.5)
+    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axes.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
+
+
+def _check(ratios: np.ndarray, reward: Curves, unsure: Curves, band_of: str | None) -> None:
+    if ratios.ndim != 1 or len(ratios) < 2 or not (np.diff(ratios) > 0).all() or ratios[0] <= 0:
+        raise ValueError("reward_against_ratio needs two or more increasing ratios above 0")
+    if len(reward) < 2 or list(reward) != list(unsure):
+        raise ValueError(f"reward_against_ratio needs the parent and a method, and the same in both, got {list(reward)} and {list(unsure)}")
+    runs = {np.shape(values)[:-1] for curves in (reward, unsure) for values in curves.values()}
+    for curves in (reward, unsure):
+        for name, values in curves.items():
+            if np.ndim(values) not in (1, 2) or np.shape(values)[-1] != len(ratios) or len(runs) > 1 or not np.isfinite(values).all():
+                rule = f"a finite number for each of {len(ratios)} ratios and of the same runs"
+                raise ValueError(f"curves of {name!r} must have {rule}, got shape {np.shape(values)}")
+    if band_of is None and runs != {()}:
+        raise ValueError("band_of must say what varies between runs, e.g. '60 seeds'")

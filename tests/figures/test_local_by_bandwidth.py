@@ -1,0 +1,141 @@
+"""Local calibration against the bandwidth: lines, bands over runs, and small markers that say that few rows are behind them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from kdgraph.figures import LceCurves, lce_against_bandwidth
+from kdgraph.figures.style import BLUE, GREY
+
+LONG = "random_forest-kernel_density_forest-density_gate-of_a_long_name"
+BANDWIDTHS = np.array([0.05, 0.2, 0.8, 12.8])
+METHODS = ("none", "temperature", "histogram", "isotonic", "MMCE", "group temperature", "group histogram", "LoRe, t-SNE", "LoRe, PCA")
+
+
+def curves(names: tuple[str, ...] = ("random forest", "kdf"), runs: int = 0) -> LceCurves:
+    rng = np.random.default_rng(0)
+    shapes = ([0.9, 0.5, 0.3, 0.2], [0.2, 0.1, 0.05, 0.02], [1.0, 3.0, 30.0, 40.0], [1.5, 30.0, 400.0, 20_000.0])
+    drawn = [{name: np.array(shape) / (1 + 0.1 * i) for i, name in enumerate(names)} for shape in shapes]
+    if runs:
+        drawn = [{name: values * rng.uniform(0.9, 1.1, (runs, 1)) for name, values in each.items()} for each in drawn]
+    return LceCurves(BANDWIDTHS, *drawn)
+
+
+def test_curves_are_drawn_with_parent_dashed_and_method_solid() -> None:
+    given = curves()
+    figure = lce_against_bandwidth({"features": given})
+    assert figure.get_size_inches()[0] == 3.5
+    assert [axes.get_ylabel() for axes in figure.axes] == ["MLCE", "mean LCE", "effective rows"]
+    for axes, drawn in zip(figure.axes, (given.mlce, given.lce, given.n_eff), strict=True):
+        lines = {line.get_label(): line for line in axes.lines}
+        for name, values in drawn.items():
+            np.testing.assert_array_equal(lines[name].get_xydata(), np.column_stack([BANDWIDTHS, values]))
+        assert (lines["random forest"].get_color(), lines["kdf"].get_color()) == (GREY, BLUE)
+        assert (lines["random forest"].get_linestyle(), lines["kdf"].get_linestyle()) == ("--", "-")
+        assert axes.get_xscale() == "log"
+        assert not axes.collections  # one run has no band
+    assert [axes.get_yscale() for axes in figure.axes] == ["linear", "linear", "log"]
+
+
+def test_small_markers_are_where_few_rows_are_behind() -> None:
+    figure = lce_against_bandwidth({"features": curves(("kdf",))})
+    for axes, few in zip(figure.axes, ([0.05, 0.2], [0.05], [0.05]), strict=True):
+        marks = [line for line in axes.lines if line.get_linestyle() == "None"]
+        large, small = sorted(marks, key=lambda line: -line.get_markersize())
+        assert small.get_xdata().tolist() == few
+        assert large.get_xdata().tolist() == [b for b in BANDWIDTHS if b not in few]
+
+
+def test_of_several_runs_lines_are_means_and_bands_one_standard_deviation(texts_of) -> None:
+    given = curves(runs=7)
+    given.lce["kdf"][2, 1] = np.nan  # a run without it
+    given.lce["kdf"][:, 3] = [0.0] * 6 + [0.01]  # the band would go below 0
+    figure = lce_against_bandwidth({"features": given}, band_of="7 seeds")
+    assert "lines, bands: mean ± 1 sd of 7 seeds" in texts_of(figure)
+    axes = figure.axes[1]
+    (line,) = [line for line in axes.lines if line.get_label() == "kdf"]
+    np.testing.assert_allclose(line.get_ydata(), np.nanmean(given.lce["kdf"], axis=0))
+    (band,) = [artist for artist in axes.collections if artist.get_gid() == "band kdf"]
+    corners = band.get_paths()[0].vertices
+    for b, bandwidth in enumerate(BANDWIDTHS):
+        values = [value for value in given.lce["kdf"][:, b] if not np.isnan(value)]
+        mean, sd = np.mean(values), np.std(values, ddof=1)
+        at = corners[np.isclose(corners[:, 0], bandwidth), 1]
+        np.testing.assert_allclose([at.min(), at.max()], [max(mean - sd, 0), mean + sd], atol=1e-12)
+    (rows,) = [line for line in figure.axes[2].lines if line.get_label() == "kdf"]
+    np.testing.assert_allclose(rows.get_ydata(), np.median(given.n_eff["kdf"], axis=0))
+
+
+def test_every_space_has_a_column_and_one_scale_goes_for_all() -> None:
+    wide = curves(runs=3)
+    narrow = replace(wide, mlce={name: 0.5 * values for name, values in wide.mlce.items()})
+    figure = lce_against_bandwidth({"t-SNE": wide, "PCA": narrow}, band_of="3 seeds")
+    assert figure.get_size_inches()[0] == 7.0
+    columns = [figure.axes[:3], figure.axes[3:]]
+    assert [column[0].get_title() for column in columns] == ["t-SNE", "PCA"]
+    for left, right in zip(*columns, strict=True):
+        assert left.get_ylim() == right.get_ylim()
+        assert left.get_ylabel() and not right.get_ylabel()
+
+
+def test_many_curves_are_named_in_a_key_and_told_apart() -> None:
+    figure = lce_against_bandwidth({"PCA": curves(METHODS, runs=2)}, band_of="2 seeds")
+    (key,) = figure.legends
+    assert [text.get_text() for text in key.get_texts()] == list(METHODS)
+    looks = {(line.get_color(), line.get_linestyle()) for line in key.get_lines()}
+    assert len(looks) == len(METHODS)
+    few = lce_against_bandwidth({"PCA": curves(METHODS[:4])})
+    assert not few.legends and {text.get_text() for text in few.axes[0].texts} >= set(METHODS[:4])
+
+
+def test_errors_on_logarithmic_axes_begin_below_the_smallest_mean() -> None:
+    given = curves(METHODS, runs=3)
+    given.lce["none"][:, 3] = [0.0, 0.0, 0.001]  # the band goes below 0, the mean is the smallest of all
+    figure = lce_against_bandwidth({"a": given, "b": curves(METHODS, runs=3)}, band_of="3 seeds", log=True)
+    mlce, lce, rows = figure.axes[:3]
+    assert [axes.get_yscale() for axes in (mlce, lce, rows)] == ["log"] * 3
+    assert lce.get_ylim()[0] == figure.axes[4].get_ylim()[0] == pytest.approx(0.8 * 0.001 / 3)
+    assert rows.get_ylim()[0] == 1
+    assert len(lce_against_bandwidth({"a": curves()}, log=True).legends) == 1
+
+
+@pytest.mark.parametrize("names", [("kdf",), ("random_forest", "kdf"), (LONG, "kdf", "isotonic", "temperature"), METHODS, (LONG, *METHODS)])
+@pytest.mark.parametrize(("spaces", "runs", "log"), [(1, 0, False), (1, 2, True), (2, 2, False), (3, 2, True)])
+def test_curves_are_legible(names: tuple[str, ...], spaces: int, runs: int, log: bool, assert_legible) -> None:
+    given = {f"space {i}": curves(names, runs) for i in range(spaces)}
+    assert_legible(lce_against_bandwidth(given, band_of="2 seeds" if runs else None, log=log))
+
+
+KDF = curves(("kdf",))
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"bandwidths": np.array([0.2])}, "two or more increasing bandwidths above 0 in 'PCA'"),
+        ({"bandwidths": np.array([0.2, 0.1, 0.4, 0.8])}, "two or more increasing bandwidths above 0"),
+        ({"bandwidths": np.array([0.0, 0.1, 0.4, 0.8])}, "two or more increasing bandwidths above 0"),
+        ({"lce": {"other": np.zeros(4)}}, "every panel must have the same curves, ['kdf'], got ['other'] in 'mean LCE' of 'PCA'"),
+        ({"mlce": {}}, "every panel must have the same curves, [], got [] in 'MLCE' of 'PCA'"),
+        (
+            {"mlce": {"kdf": np.full(4, np.nan)}},
+            "MLCE of 'kdf' in 'PCA' must be a finite number, or one from some run, for each of 4 bandwidths",
+        ),
+        ({"mlce": {"kdf": np.zeros((2, 3))}}, "for each of 4 bandwidths, got shape (2, 3)"),
+        ({"mlce": {"kdf": np.zeros((2, 4))}}, "band_of must say what varies between runs, e.g. '60 seeds'"),
+    ],
+)
+def test_curves_that_cannot_be_drawn(changed, message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        lce_against_bandwidth({"PCA": replace(KDF, **changed)})
+
+
+def test_no_space_and_spaces_of_other_names() -> None:
+    with pytest.raises(ValueError, match="needs a space"):
+        lce_against_bandwidth({})
+    with pytest.raises(ValueError, match=re.escape("the same curves, ['kdf'], got ['random forest', 'kdf'] in 'MLCE' of 'b'")):
+        lce_against_bandwidth({"a": KDF, "b": curves()})
