@@ -265,7 +265,7 @@ def test_flags_may_stand_between_overrides(kdg):
     [
         ("kdg dataset=spi", ["dataset=spiral"]),
         ("kdg calibrator=cum", ["calibrator=cum", "calibrator=cum_plus", "calibrator=cum_star"]),
-        ("kdg network=m", ["network=mlp"]),
+        ("kdg network=m", ["network=mlp", "network=mlp_mmce"]),
     ],
 )
 def test_completion_asks_hydra_without_the_verb(kdg, monkeypatch, line, choices):

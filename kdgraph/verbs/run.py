@@ -77,7 +77,7 @@ def _tell(outcomes: Sequence[Outcome], planned: Plan, before: set[Job], args: ar
         records = [record for _, record in done]
         print(json.dumps(records if planned.multirun else records[0], indent=1, ensure_ascii=False))
     elif done:
-        _print_tables(done, planned.multirun, before)
+        _print_tables(done, planned, before)
     if failed:
         _tell_failures(failed, len(outcomes), ["--config-dir", args.config_dir] if args.config_dir else [])
     return 1 if failed else 0
@@ -95,10 +95,10 @@ def _tell_failures(failed: Sequence[Outcome], n_runs: int, flags: list[str]) -> 
         print(f"kdg: {len(failed) - len(started)} runs were not started (fail_fast=true)", file=sys.stderr)
 
 
-def _print_tables(done: Sequence[tuple[Job, Any]], multirun: bool, before: set[Job]) -> None:
+def _print_tables(done: Sequence[tuple[Job, Any]], planned: Plan, before: set[Job]) -> None:
     from kdgraph.report.terminal import show
 
-    if not multirun:
+    if not planned.multirun:
         from kdgraph.report.run_table import run_table
 
         ((job, record),) = done
@@ -111,8 +111,8 @@ def _print_tables(done: Sequence[tuple[Job, Any]], multirun: bool, before: set[J
     if said := sweep_warnings(runs):
         show("\n" + said)
     found = sum(job in before for job, _ in done)
-    if (place := done[0][0].config.beside) is not None:
-        show("\n" + _beside(place, [record for _, record in done]))
+    if (place := planned.base.get("beside")) is not None:
+        show("\n" + _beside(str(place), [record for _, record in done]))
     show(f"\n{len(done)} runs in {done[0][0].run_dir.parents[2]}" + (f", {found} of them done before" if found else ""))
 
 

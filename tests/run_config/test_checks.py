@@ -71,7 +71,7 @@ def test_a_component_inside_a_component_is_checked():
     config = plan(["method=lore", "calibrator.features.dimensions=0"]).jobs[0].config
     with pytest.raises(ParameterError) as caught:
         check(config)
-    assert str(caught.value) == "calibrator.features.dimensions must be in [1, inf), got 0"
+    assert str(caught.value) == "calibrator.features.dimensions must be in [1, inf) or null, got 0"
 
 
 def test_metrics_and_figures_may_have_no_options_at_all():
