@@ -13,7 +13,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import _num_samples
 
 from kdgraph import DensityGate, KernelDensityForest, KernelDensityNetwork
-from kdgraph.calibration import BestCalibrator, GroupWise, Refit, ScoreMap, Uncalibrated
+from kdgraph.calibration import BestCalibrator, GroupWise, Refit, Retrained, ScoreMap, Uncalibrated
 from kdgraph.calibration.local import BinMeanShift, DensityRatio, LocalClassShares, LocalRecalibration
 from kdgraph.calibration.top_label import (
     BestConfidence,
@@ -88,12 +88,11 @@ ESTIMATORS = [
     BestConfidence(forest(), random_state=0),
     LocalRecalibration(forest(), random_state=0),
     LocalRecalibration(network(), bins="cv", random_state=0),
-    LocalRecalibration(forest(), kernel="geodesic", random_state=0),
     LocalClassShares(forest(), bins="cv", random_state=0),
     DensityRatio(forest(), random_state=0),
     BinMeanShift(network(), random_state=0),
     GroupWiseByPosition(forest(), ScoreMap(None, method="temperature"), random_state=0),
-    GroupWiseByPosition(forest(), HistogramBinning(None, by_class=False), random_state=0),
+    Retrained(forest(), changes={"n_estimators": 10}, random_state=0),
     GaussianLinear(),
     GlobalPit(GaussianLinear(), random_state=0),
 ]
