@@ -117,7 +117,7 @@ class GroupWise(PostHocClassifier):
         """What each row's calibrator says; that of all rows is asked first, and gives way."""
         check_is_fitted(self)
         X = self._checked(X)
-        said = getattr(self.shared_, method)(X)
+        said = np.array(getattr(self.shared_, method)(X))  # a copy: given scores answer with a part of X itself
         if groups is None:
             return said
         given = one_each("groups", groups, len(said))

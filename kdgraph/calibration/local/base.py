@@ -138,13 +138,14 @@ class Local:
         """Float[m] or Float[m, K]: what the parent says by itself."""
         raise NotImplementedError
 
-    def _learn(self, rows: Rows, values: np.ndarray) -> None:
-        """Learn from calibration rows with values Float[n] or Float[n, K]."""
-        rows, values = rows[rows.weight > 0], np.asarray(values, dtype=np.float64)[rows.weight > 0]
+    def _learn(self, rows: Rows, proba: np.ndarray, values: np.ndarray) -> None:
+        """Learn from calibration rows, of which the parent says ``proba``: Float[n, K], with values Float[n] or Float[n, K]."""
+        counts = rows.weight > 0
+        rows, proba, values = rows[counts], proba[counts], np.asarray(values, dtype=np.float64)[counts]
         self.map_ = self._fitted_map(rows.X)
         self.groups_ = np.unique(self._groups_given(rows)) if self.takes_groups else np.empty(0)
         sight = Sight(self.kernel, self.estimator_, self.map_)
-        here = self._places(rows.X, self.estimator_.predict_proba(rows.X), rows.group, sight)
+        here = self._places(rows.X, proba, rows.group, sight)
         edges = bin_edges(here.confidence, 1, "uniform")
         near = Neighbours(self.kernel, here.seen, values, here.confidence, rows.weight, edges, here.group, len(self.groups_))
         self.neighbours_ = self._chosen(near, here, sight)

@@ -68,8 +68,8 @@ class LocalRecalibration(Local, TopLabelCalibrator):
         return proba, TopLabel.of(proba), np.clip(self._around(X, proba, groups)[0], 0.0, 1.0)
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
-        top = TopLabel.of(self.estimator_.predict_proba(calibration.X))
-        self._learn(calibration, top.correct(calibration.y))
+        proba = self.estimator_.predict_proba(calibration.X)
+        self._learn(calibration, proba, TopLabel.of(proba).correct(calibration.y))
 
     def _own(self, proba: np.ndarray) -> np.ndarray:
         return np.asarray(TopLabel.of(proba).confidence, dtype=np.float64)

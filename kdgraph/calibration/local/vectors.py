@@ -49,7 +49,7 @@ class LocalClassShares(Local, PostHocClassifier):
         return self.classes_[largest]
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
-        self._learn(calibration, np.eye(len(self.classes_))[calibration.y])
+        self._learn(calibration, self.estimator_.predict_proba(calibration.X), np.eye(len(self.classes_))[calibration.y])
 
     def _own(self, proba: np.ndarray) -> np.ndarray:
         return proba
