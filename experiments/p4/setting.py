@@ -116,16 +116,26 @@ def paired(frame: pd.DataFrame, setting: Setting) -> str:
     pairs = [(a, b) for a in setting.local for b in AGAINST if a in wide and b in wide]
     if not pairs:
         return ""
-    differences = [(wide[a] - wide[b]).dropna().to_numpy() for a, b in pairs]
-    p = [wilcoxon(d) if np.any(d) else 1.0 for d in differences]
+    differences = [(wide[a] - wide[b]).dropna() for a, b in pairs]
+    adjusted = holm([_p(d) for d in differences])
     lines = head(["max group MCE", "less that of", "difference", "95 % interval", "lower in", "p", "p (Holm)"])
-    for (a, b), d, one, all_of_them in zip(pairs, differences, p, holm(p), strict=True):
-        half = stats.t.ppf(0.975, max(len(d) - 1, 1)) * stats.sem(d) if len(d) > 1 else np.nan
-        interval = f"{signed(d.mean() - half)} to {signed(d.mean() + half)}"
-        lines.append(
-            line([a, b, signed(float(d.mean())), interval, f"{int((d < 0).sum())} of {len(d)}", f"{one:.2g}", f"{all_of_them:.2g}"])
-        )
+    for (a, b), d, p in zip(pairs, differences, adjusted, strict=True):
+        lines.append(line([a, b, *difference_cells(d), f"{p:.2g}"]))
     return "\n".join(lines)
+
+
+def difference_cells(differences: pd.Series) -> list[str]:
+    """Their mean, its 95 % interval by Student's t, in how many seeds they are below 0, and Wilcoxon's p; dashes where there are none."""
+    d = differences.to_numpy()
+    if not len(d):
+        return ["–"] * 4
+    half = stats.t.ppf(0.975, len(d) - 1) * stats.sem(d) if len(d) > 1 else np.nan
+    interval = f"{signed(d.mean() - half)} to {signed(d.mean() + half)}"
+    return [signed(float(d.mean())), interval, f"{int((d < 0).sum())} of {len(d)}", f"{_p(differences):.2g}"]
+
+
+def _p(differences: pd.Series) -> float:
+    return wilcoxon(differences.to_numpy()) if np.any(differences) else 1.0
 
 
 def correlations(frame: pd.DataFrame, setting: Setting) -> str:

@@ -39,8 +39,8 @@ class _Tried:
         return np.average(self.error, axis=1, weights=weight)
 
 
-def _best(tried: Sequence[_Tried], weight: np.ndarray, *, smoothest: bool) -> tuple[float, int]:
-    """Bandwidth and bins with the least Brier score; or, of those within a standard error of it, with the most effective rows.
+def _best(tried: Sequence[_Tried], weight: np.ndarray, *, simplest: bool) -> tuple[float, int]:
+    """Bandwidth and bins with the least Brier score; or, within a standard error of it, the fewest bins and the most effective rows.
 
     Of equally good ones the first: the fewest bins, and the widest bandwidth.
     """
@@ -48,12 +48,13 @@ def _best(tried: Sequence[_Tried], weight: np.ndarray, *, smoothest: bool) -> tu
     settings = [(float(gamma), each.bins) for each in tried for gamma in each.bandwidths]
     scores = np.average(errors, axis=1, weights=weight)
     least = int(scores.argmin())
-    if not smoothest:
+    if not simplest:
         return settings[least]
     share = weight / weight.sum()
     error = np.sqrt(np.sum((share * (errors[least] - scores[least])) ** 2))
-    n_eff = np.where(scores <= scores[least] + error, np.concatenate([each.n_eff for each in tried]), -np.inf)
-    return settings[int(n_eff.argmax())]
+    n_eff = np.concatenate([each.n_eff for each in tried])
+    good_enough = np.flatnonzero(scores <= scores[least] + error)
+    return settings[min(good_enough, key=lambda i: (settings[i][1], -n_eff[i]))]
 
 
 @dataclass(eq=False, repr=False)
@@ -70,8 +71,9 @@ class Local:
     bandwidth : γ, in units of the feature map, or "cv": the one of ``bandwidths`` with the least Brier score on the calibration rows, each
         of which is left out of its own neighbourhood.
     bandwidths : what "cv" chooses from.
-    choice : what "cv" takes: "best", the least Brier score; or "smoothest": of all whose score is within one standard error of the
-        least, the one with the most effective rows behind it (the rule of Breiman et al. 1984, with n_eff for simplicity).
+    choice : what "cv" takes: "best", the least Brier score; or "simplest": of all whose score is within one standard error of the
+        least, those with the fewest bins, for a bin's edge tells two rows apart that are alike in all else, and of these the one with the
+        most effective rows behind it (the rule of Breiman et al. 1984; what is simple is ours).
     bins : of equal width over [0, 1], in which confidences count as alike; or "cv": 1, 5 or 15, chosen with the bandwidth.
     n_jobs : cores; never changes a number.
 
@@ -93,7 +95,7 @@ class Local:
     bandwidth: Positive | Literal["cv"] = "cv"
     bandwidths: Sequence[Positive] = BANDWIDTHS
     bins: Count | Literal["cv"] = 15
-    choice: Literal["best", "smoothest"] = "best"
+    choice: Literal["best", "simplest"] = "best"
     n_jobs: int | None = None
 
     if TYPE_CHECKING:  # of the calibrator that it stands before
@@ -162,7 +164,7 @@ class Local:
         if len(gammas) * len(bins) > 1:
             tried = [_Tried(b, gammas, *self._judged(near.with_bins(b), here, gammas, sight)) for b in bins]
             self.brier_ = {each.bins: each.brier(near.weight) for each in tried}
-            self.bandwidth_, self.bins_ = _best(tried, near.weight, smoothest=self.choice == "smoothest")
+            self.bandwidth_, self.bins_ = _best(tried, near.weight, simplest=self.choice == "simplest")
         return near.with_bins(self.bins_)
 
     def _judged(self, near: Neighbours, here: Places, gammas: Sequence[float], sight: Sight) -> tuple[np.ndarray, np.ndarray]:

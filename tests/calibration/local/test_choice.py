@@ -7,7 +7,7 @@ import pytest
 
 from kdgraph.calibration.local import LocalClassShares, LocalRecalibration
 from kdgraph.errors import ParameterError
-from tests.calibration.local.conftest import PARENT, ROWS, drawn, fit, laplacian, naive
+from tests.calibration.local.conftest import PARENT, ROWS, bin_of, drawn, fit, laplacian, naive
 
 GAMMAS = (0.1, 0.5, 2.0, 50.0)
 
@@ -31,6 +31,35 @@ def test_it_is_the_one_of_least_brier_score(bins, kind):
         np.testing.assert_allclose(model.brier_[b], by_hand[b], rtol=1e-4)  # distances are of single precision
     _, best_gamma, best_bins = min((value, g, b) for b in by_hand for g, value in zip(GAMMAS[::-1], by_hand[b], strict=True))
     assert (model.bandwidth_, model.bins_) == (best_gamma, best_bins)
+
+
+def effective_by_hand(X, gamma, bins, weight) -> float:
+    cell = np.array([bin_of(row.max(), bins) for row in PARENT.predict_proba(X)])
+    near = np.array([[laplacian(a, b, gamma) for b in X] for a in X]) * weight * (cell[:, None] == cell) * ~np.eye(len(X), dtype=bool)
+    total, squares = near.sum(axis=1), np.square(near).sum(axis=1)
+    return float(np.median(np.where(squares > 0, total**2 / np.where(squares > 0, squares, 1), 0)))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_simplest_has_the_fewest_bins_and_then_the_most_rows_of_all_within_a_standard_error(seed):
+    X, y = drawn(70, seed=seed)
+    weight = np.random.default_rng(seed).integers(1, 4, size=70).astype(float)
+    best, simplest = (
+        fit(
+            LocalRecalibration(PARENT, features=ROWS, bandwidths=GAMMAS, bins="cv", choice=choice, random_state=0),
+            *(X, y),
+            sample_weight_calibration=weight,
+        )
+        for choice in ("best", "simplest")
+    )
+    values = (X[:, :3].argmax(axis=1) == y).astype(float)
+    said = naive(X, X, values, lambda i, j: laplacian(X[i], X[j], best.bandwidth_), best.bins_, weight, leave_one_out=True)
+    share, squared = weight / weight.sum(), np.square(said - values)
+    bound = share @ squared + np.sqrt(np.sum((share * (squared - share @ squared)) ** 2))
+    good = [(b, g) for b in (1, 5, 15) for g in GAMMAS if brier_by_hand(X, values, weight, g, b) <= bound]
+    assert len(good) > 1
+    expected = min(good, key=lambda each: (each[0], -effective_by_hand(X, each[1], each[0], weight)))
+    assert (simplest.bins_, simplest.bandwidth_) == expected
 
 
 def test_a_row_of_weight_0_is_as_good_as_none():
