@@ -65,7 +65,11 @@ def swept_numbers(experiment: str) -> list[str]:
 
 @cache
 def _swept(experiment: str) -> Mapping[str, str]:
-    return yaml.safe_load((conf_dir() / "experiment" / f"{experiment}.yaml").read_text())["hydra"]["sweeper"]["params"]
+    node = yaml.safe_load((conf_dir() / "experiment" / f"{experiment}.yaml").read_text())
+    named = (str(entry).partition("@")[0] for entry in node.get("defaults", []))
+    built_on = (_swept(name.removeprefix("/experiment/")) for name in named if name.startswith("/experiment/"))
+    own = node.get("hydra", {}).get("sweeper", {}).get("params", {})
+    return {key: values for swept in (*built_on, own) for key, values in swept.items()}
 
 
 def _values(swept: str) -> list[str]:

@@ -1,6 +1,6 @@
 """Figures of Luo et al. from finished runs, of Communities and Crime by ``python -m experiments.p4.figures outputs``.
 
-``lce``: MLCE and mean LCE against the bandwidth in each space (Figures 5 and 17). ``groups``: which group each method is most wrong about
+``lce``: MLCE and mean LCE against the bandwidth in each space (Figures 5 and 17; 6, 7, 18 and 19 of CelebA). ``groups``: which group each method is most wrong about
 (behind Table 1). ``correlation``: max group MCE against other metrics (Table 2). All are drawn of the seeds that every method has.
 """
 
@@ -30,15 +30,17 @@ LABELS = {
     "mmce": "MMCE",
     "group_temperature": "group temperature",
     "group_histogram": "group histogram",
+    "lore_free": "LoRe, simplest",
+    "lore_geodesic": "LoRe, geodesic",
 }
-"""Methods of the paper, by the names of their runs, in the order of the key; the first is the parent."""
+"""Methods of the paper and two of ours, by the names of their runs, in the order of the key; the first is the parent."""
 OTHERS = {
     "lore_tsne_02": "LoRe in ResNet-8, γ = 0.2",
     "lore_lenet_02": "LoRe in LeNet-5, γ = 0.2",
     "lore_pixels_02": "LoRe in pixels, γ = 0.2",
 }
 """Other methods whose names say more than those of their runs."""
-SPACES = {"lce_by_bandwidth_tsne": "t-SNE, 2 dimensions", "lce_by_bandwidth_pca": "PCA, 20 dimensions"}
+SPACES = {"lce_by_bandwidth_tsne": "t-SNE", "lce_by_bandwidth_pca": "principal components"}
 FORETELL = {
     "ece": "ECE",
     "mce": "MCE",
@@ -171,11 +173,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("outputs", type=Path, nargs="?", default=Path("outputs"), help="where the runs are")
     parser.add_argument("--experiment", default="paper/p4/crime", help="whose runs")
-    parser.add_argument("--methods", nargs="*", default=list(LABELS), help="by the names of their runs, the parent (none) first")
+    parser.add_argument("--methods", nargs="*", help="by the names of their runs, the parent (none) first; all that were run")
     parser.add_argument("--only", nargs="*", choices=list(FIGURES), default=list(FIGURES), help="these figures")
     parser.add_argument("--to", type=Path, default=Path("outputs/p4_figures"), help="where the pictures go")
     given = parser.parse_args()
-    study = study_of(runs_of(given.experiment, given.outputs), given.outputs, given.methods)
+    records = runs_of(given.experiment, given.outputs, free=["dataset.path"])
+    run = {str(record["method"]).removesuffix("-as_in_paper") for record in records}
+    study = study_of(records, given.outputs, given.methods or ["none", *(name for name in LABELS if name in run - {"none"})])
     given.to.mkdir(parents=True, exist_ok=True)
     for name in given.only:
         (path,) = save(FIGURES[name](study), given.to / name, ["png"], dpi=200)

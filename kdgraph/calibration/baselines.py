@@ -81,11 +81,16 @@ class Retrained(Uncalibrated):
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         parent = self.estimator_.estimator if isinstance(self.estimator_, FrozenEstimator) else self.estimator_
         again = seeded_clone(parent, self.random_state)
-        last = again.steps[-1][1] if isinstance(again, Pipeline) else again
+        last = _last_of(again)
         if unknown := sorted(set(self.changes or {}) - set(last.get_params(deep=False))):
             raise ParameterError(f"changes must be parameters of the parent, {type(last).__name__}, got {unknown[0]!r}")
         last.set_params(**(self.changes or {}))
         self.calibrated_ = again.fit(train.X, self.classes_[train.y], **weights_for(again, train.weight))
+
+    def describe(self) -> dict[str, Any]:
+        """What the parent has learnt this time, for the record; nothing of one that does not say so."""
+        last = _last_of(self.calibrated_)
+        return last.describe() if hasattr(last, "describe") else {}
 
 
 @dataclass(eq=False, repr=False)
@@ -104,6 +109,11 @@ class ScoreMap(Uncalibrated):
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         self.calibrated_ = score_map(self.estimator_, self.method, calibration, self.classes_)
+
+
+def _last_of(parent: Any) -> Any:
+    """The step of a pipeline that predicts, or the parent."""
+    return parent.steps[-1][1] if isinstance(parent, Pipeline) else parent
 
 
 def score_map(parent: Any, method: MapName, rows: Rows, classes: np.ndarray) -> CalibratedClassifierCV:

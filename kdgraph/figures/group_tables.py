@@ -113,7 +113,8 @@ class _Sheet:
         blank, names = new_figure(1, 1), list(tables[0].values)
         methods = [fitted(blank, name, LABEL_SIZE, _LONGEST) for name in names]
         left = _EDGE + max(text_size(blank, name, LABEL_SIZE)[0] for name in methods) + _PAD
-        cell = min(_WIDEST, (FULL_WIDTH - left - _EDGE - _BETWEEN * (len(tables) - 1)) / len(tables) / len(groups))
+        wanted = max(text_size(blank, part, LABEL_SIZE)[0] for name in groups for part in name.split(" ")) + 0.05
+        cell = min(max(_WIDEST, wanted), (FULL_WIDTH - left - _EDGE - _BETWEEN * (len(tables) - 1)) / len(tables) / len(groups))
         one = cell * len(groups)
         width = max(left + len(tables) * one + (len(tables) - 1) * _BETWEEN, _EDGE + text_size(blank, note, NOTE_SIZE)[0]) + _EDGE
         lefts = [left + i * (one + _BETWEEN) for i in range(len(tables))]

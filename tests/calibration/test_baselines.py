@@ -18,7 +18,9 @@ from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
-from kdgraph.calibration import Refit, ScoreMap, Uncalibrated
+from kdgraph.calibration import Refit, Retrained, ScoreMap, Uncalibrated
+from kdgraph.errors import ParameterError
+from kdgraph.parents.networks import MultilayerPerceptron
 
 
 @pytest.fixture(scope="module", params=[2, 3], ids=["two classes", "three classes"])
@@ -175,3 +177,28 @@ def test_a_method_that_does_not_exist(rows):
     with pytest.raises(ValueError, match="method must") as caught:
         ScoreMap(LogisticRegression(), method="platt").fit(*rows[:2])
     assert str(caught.value) == "method must be one of isotonic, sigmoid, temperature, got 'platt'"
+
+
+def test_retrained_is_the_parent_with_other_parameters_on_its_own_rows(rows):
+    X, y, *_, X_test = rows
+    parent = RandomForestClassifier(20, random_state=3)
+    model = fit(Retrained(parent, changes={"max_depth": 2}, random_state=0), rows)
+    other = RandomForestClassifier(20, random_state=3, max_depth=2).fit(X, y)
+    assert np.array_equal(model.predict_proba(X_test), other.predict_proba(X_test))
+    assert model.describe() == {}  # a forest says nothing
+
+
+def test_retrained_in_a_pipeline_changes_its_last_step_and_says_what_that_has_learnt(rows):
+    network = MultilayerPerceptron(hidden=[8], max_epochs=3, device="cpu", random_state=0)
+    changes = {"loss": "mmce", "mmce_weight": [0.0, 4.0]}
+    model = fit(Retrained(make_pipeline(SimpleImputer(), network), changes=changes), rows)
+    last = model.calibrated_.steps[-1][1]
+    found = model.describe()
+    assert (found["epochs"], found["mmce_weight"]) == (last.n_epochs_, last.mmce_weight_) and last.loss == "mmce"
+    assert found["mmce_weight"] == [0.0, 4.0][int(np.argmin(found["mmce_nll"]))]
+
+
+def test_retrained_refuses_what_is_no_parameter_of_the_parent(rows):
+    with pytest.raises(ParameterError) as caught:
+        fit(Retrained(RandomForestClassifier(5), changes={"loss": "mmce"}), rows)
+    assert str(caught.value) == "changes must be parameters of the parent, RandomForestClassifier, got 'loss'"

@@ -77,6 +77,11 @@ class NetworkClassifier(ClassifierMixin, Network):
         self.mmce_weight_ = weights[at]
         return trained
 
+    def describe(self) -> dict[str, Any]:
+        """What training came to, for the record; with "mmce" also the weight that was kept, and the NLL in nats that each weight had."""
+        found = super().describe()
+        return found | {"mmce_weight": self.mmce_weight_, "mmce_nll": list(self.mmce_nll_)} if self.loss == "mmce" else found
+
     def _strata(self, target: np.ndarray) -> np.ndarray:
         return target
 

@@ -142,6 +142,10 @@ class Network(TransformerMixin, BaseEstimator):
             checkpoint.remove()
         return validation or examples
 
+    def describe(self) -> dict[str, Any]:
+        """What training came to, for the record: ``epochs``, and ``best_epoch``, whose weights were kept."""
+        return {"epochs": self.n_epochs_, "best_epoch": self.best_epoch_}
+
     def _outputs(self, X: Any) -> np.ndarray:
         """Float32[n, …]: what the module puts out, finite also where it overflows, as one may where no row of training was."""
         X, module = self._checked(X), self._placed()

@@ -37,3 +37,8 @@ def test_a_key_that_is_free_may_differ(tmp_path) -> None:
 
 def test_what_is_swept_and_is_no_group() -> None:
     assert set(swept_numbers(SIMULATIONS)) == {"seed", "dataset.n_train", "calibrator.variant", "calibrator.distance"}
+
+
+def test_an_experiment_that_is_built_on_another_sweeps_what_that_does() -> None:
+    assert swept_numbers("paper/p4/crime_long") == swept_numbers("paper/p4/crime") == ["seed"]
+    assert expected("paper/p4/crime_long") == expected("paper/p4/crime") == 15 * 60

@@ -70,7 +70,7 @@ def test_a_study_has_the_seeds_of_all_methods_and_one_parent(runs) -> None:
 def test_figures_show_what_the_tables_hold(runs) -> None:
     study = study_of(*runs, METHODS)
     lce = FIGURES["lce"](study)
-    assert [axes.get_title() for axes in lce.axes if axes.get_title()] == ["t-SNE, 2 dimensions", "PCA, 20 dimensions"]
+    assert [axes.get_title() for axes in lce.axes if axes.get_title()] == ["t-SNE", "principal components"]
     lines = {line.get_label(): line for line in lce.axes[0].lines}
     np.testing.assert_allclose(lines["LoRe, t-SNE"].get_ydata(), 0.2 * 0.105)
     error, gap = FIGURES["groups"](study).axes
@@ -92,13 +92,16 @@ def test_what_is_missing_is_told(runs) -> None:
 
 def test_methods_of_the_paper_and_others_have_names() -> None:
     assert next(iter(LABELS)) == "none"
-    assert label_of("lore_geodesic") == "lore geodesic"
+    assert (label_of("lore_geodesic"), label_of("bin_mean_shift")) == ("LoRe, geodesic", "bin mean shift")
 
 
 def test_the_module_draws_what_is_asked(runs, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
     records, folder = runs
-    monkeypatch.setattr(figures, "runs_of", lambda experiment, where: records)
-    monkeypatch.setattr(sys, "argv", ["figures", str(folder), "--methods", *METHODS, "--only", "groups", "--to", str(folder / "drawn")])
+    monkeypatch.setattr(figures, "runs_of", lambda experiment, where, free: records)
+    drawn = []
+    monkeypatch.setattr(figures, "study_of", lambda records, folder, methods: drawn.append(methods) or study_of(records, folder, methods))
+    monkeypatch.setattr(sys, "argv", ["figures", str(folder), "--only", "groups", "--to", str(folder / "drawn")])
     figures.main()
+    assert drawn == [METHODS]  # all that were run, in the order of the key
     assert capsys.readouterr().out == f"{folder / 'drawn' / 'groups.png'}\n"
     assert (folder / "drawn" / "groups.png").stat().st_size > 10_000
