@@ -39,6 +39,8 @@ LOOKED_AT = 20
 """Seeds whose test rows have helped to decide on a rule."""
 HISTOGRAM = ("layer, scale spread", 5, BANDWIDTHS[-1])
 """The setting that is histogram binning: five bins in which all rows are equally near."""
+CONSTANT = ("layer, scale spread", 1, BANDWIDTHS[-1])
+"""The setting that says the same confidence, the share of right calibration rows, of all rows."""
 
 
 def least_brier(settings: pd.DataFrame) -> int:
@@ -143,8 +145,7 @@ def fixed_table(frame: pd.DataFrame) -> str:
 
 def rules_table(frame: pd.DataFrame) -> str:
     """What each rule makes of each map, and of all of them: max group MCE less that of histogram binning, of all and of the other seeds."""
-    name, bins, bandwidth = HISTOGRAM
-    histogram = frame[(frame["map"] == name) & (frame.bins == bins) & (frame.bandwidth == bandwidth)].set_index("seed").group_mce
+    histogram, constant = (_setting(frame, *each) for each in (HISTOGRAM, CONSTANT))
     less = ["less histogram binning", "95 % interval", "lower in", "p"]
     lines = head(["map and scale", "rule", "max group MCE", "sd", "its Brier", *less, f"seeds from {LOOKED_AT} on", *less[1:]])
     maps = [(str(each), part) for each, part in frame.groupby("map", sort=False)]
@@ -154,7 +155,13 @@ def rules_table(frame: pd.DataFrame) -> str:
             difference = found.set_index("seed").group_mce - histogram
             cells = [*difference_cells(difference), *difference_cells(difference[difference.index >= LOOKED_AT])]
             lines.append(line([each, rule, *_summary(found), *cells]))
-    return "\n".join([*lines, "", f"Histogram binning: {number(float(histogram.mean()))} ± {number(float(histogram.std()))}."])
+    said = (f"{number(float(each.mean()))} ± {number(float(each.std()))}" for each in (histogram, constant))
+    return "\n".join([*lines, "", "Histogram binning: {}; one confidence for all rows: {}.".format(*said)])
+
+
+def _setting(frame: pd.DataFrame, name: str, bins: int, bandwidth: float) -> pd.Series:
+    """Max group MCE of one setting, by seed."""
+    return frame[(frame["map"] == name) & (frame.bins == bins) & (frame.bandwidth == bandwidth)].set_index("seed").group_mce
 
 
 def _summary(chosen: pd.DataFrame) -> list[str]:

@@ -1,7 +1,8 @@
 """Figures of Luo et al. from finished runs, of Communities and Crime by ``python -m experiments.p4.figures outputs``.
 
-``lce``: MLCE and mean LCE against the bandwidth in each space (Figures 5 and 17; 6, 7, 18 and 19 of CelebA). ``groups``: which group each method is most wrong about
-(behind Table 1). ``correlation``: max group MCE against other metrics (Table 2). All are drawn of the seeds that every method has.
+``lce``: MLCE and mean LCE against the bandwidth in each space (Figures 5 and 17; 6, 7, 18 and 19 of CelebA). ``groups``: which group each
+method is most wrong about (behind Table 1). ``correlation``: max group MCE against other metrics (Table 2). All are drawn of the seeds that
+every method has.
 """
 
 from __future__ import annotations
