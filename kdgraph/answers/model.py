@@ -77,6 +77,11 @@ class Model:
         """Float[n, K]: class probabilities of the part that has the last word on them."""
         return self.ask(["proba"], X)["proba"]
 
+    @property
+    def takes_groups(self) -> bool:
+        """Whether a part wants to know which subgroup a row belongs to."""
+        return any(getattr(part, "takes_groups", False) for part in self.after.values())
+
     def learnt(self) -> dict[str, dict[str, Any]]:
         """What the parts after the parent say they have learnt, for the record."""
         return {name: part.describe() for name, part in self.after.items() if hasattr(part, "describe")}

@@ -65,6 +65,19 @@ def runs(tmp_path_factory, table):
     return found
 
 
+def test_rows_of_a_file_are_predicted_as_their_group_is(kdg, table, tmp_path):
+    dataset = ["dataset=table", f"dataset.path={table}", "dataset.target=label", "dataset.group=c"]
+    config = compose([*dataset, *SMALL, "calibrator=group_temperature", f"out={tmp_path / 'outputs'}"])
+    run(config)
+    assert kdg("--run", config.run_dir, "--input", table, "--output", "new.parquet")[0] == 0
+    proba = pd.read_parquet("new.parquet")[["probability_no", "probability_yes"]].to_numpy()
+    splits, model = split(config.dataset, config.seed), load(config.run_dir / "model" / "calibrated.kdg")
+    everything = {row.tobytes(): p for row, p in zip(_rows(table, splits), proba, strict=True)}
+    found = np.array([everything[row.tobytes()] for row in splits.test.X])
+    np.testing.assert_array_equal(found, model.ask(["proba"], splits.test.X, splits.test.groups)["proba"])
+    assert not np.allclose(found, model.ask(["proba"], splits.test.X)["proba"])
+
+
 @pytest.mark.parametrize("name", ["kdf", "gated", "isotonic", "discriminant"])
 @pytest.mark.parametrize("ending", [".parquet", ".csv"])
 def test_the_numbers_are_those_of_the_run(kdg, runs, table, tmp_path, name, ending):
@@ -107,7 +120,7 @@ def test_no_chunk_changes_a_number(kdg, runs, table, tmp_path, monkeypatch, name
 def test_a_chunk_bounds_the_rows_in_memory(runs, table, monkeypatch, kdg):
     monkeypatch.setattr(predicting, "BLOCK", 32)
     seen, real = [], predicting._predicted
-    monkeypatch.setattr(predicting, "_predicted", lambda saved, X, *more: seen.append(len(X)) or real(saved, X, *more))
+    monkeypatch.setattr(predicting, "_predicted", lambda saved, found, *more: seen.append(len(found.X)) or real(saved, found, *more))
     kdg("--run", runs["isotonic"].run_dir, "--input", table, "--output", "new.csv", "--chunk", "50")
     assert seen == [64, 64, 64, 64, 44]
     seen.clear()

@@ -1,4 +1,4 @@
-"""Arrays of new rows, some rows at a time: ``X`` of a .npz file, read from inside the zip."""
+"""Arrays of new rows: ``X`` of a .npz file, some rows at a time from inside the zip, and ``groups``, where the model wants them."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.lib import format as npy
 
 from kdgraph.errors import DataError
+from kdgraph.runner.prediction.schema import ARRAY_OF_GROUPS
 
 
 class ArrayRows:
@@ -47,6 +48,23 @@ class ArrayRows:
                     raise DataError(f"--input {self.path} is damaged: X ends before its {shape[0]:,} rows")
                 self.read += n
                 yield _as_read(np.frombuffer(content, dtype).reshape(n, *shape[1:]))
+
+    def groups(self) -> np.ndarray:
+        """[n], the array ``groups``: whom each row belongs to.
+
+        Raises
+        ------
+        DataError
+            If there is none, or not of every row.
+        """
+        with self._opened() as file, np.load(self.path, allow_pickle=False) as arrays:
+            n = self._header(file)[0][0]
+            if ARRAY_OF_GROUPS not in arrays:
+                raise DataError(f"--input {self.path} has no array '{ARRAY_OF_GROUPS}', and the model wants the group of each row")
+            groups = arrays[ARRAY_OF_GROUPS]
+        if groups.shape != (n,):
+            raise DataError(f"--input {self.path}: {ARRAY_OF_GROUPS} must name the group of each of {n:,} rows, got shape {groups.shape}")
+        return groups
 
     def share_read(self) -> float:
         """By rows."""

@@ -12,10 +12,13 @@ import pandas as pd
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
 from kdgraph.data.frames.features import LARGEST, Missing, plain
+from kdgraph.data.frames.groups import OTHER
 from kdgraph.data.frames.wording import shortened
 from kdgraph.errors import DataError
 from kdgraph.runner.prediction.schema import Feature, Schema
 
+NO_GROUP = -1
+"""The position of a group that the model does not know."""
 Unseen = Literal["refuse", "missing"]
 _FRACTION = pd.Series(["0.5"], dtype=object)
 _WHOLE = re.compile(r"[+-]?\d+")
@@ -59,6 +62,26 @@ class Cells:
             X[:, j] = self._numbers(column, feature, start) if feature.categories is None else self._codes(column, feature, start)
         return X
 
+    def groups(self, frame: pd.DataFrame, start: int) -> np.ndarray:
+        """Int[n] positions in the names of the schema's groups, of a frame that has their columns; :data:`NO_GROUP` of one that is read as
+        missing, or of which no column is above 0.
+        """
+        of = self.schema.groups
+        assert of is not None
+        if len(of.columns) == 1:
+            column, feature = frame[of.columns[0].name], of.columns[0]
+            positions = self._positions(column, feature)
+            self._refuse(np.isnan(positions), column, feature, start, "the model wants the group of each row")
+            if self.unseen == "refuse":
+                rule = f"the model knows the groups {shortened(of.names)}; --unseen missing treats others as it treats all rows"
+                self._refuse(positions == NO_GROUP, column, feature, start, rule)
+            return positions.astype(np.int64)
+        values = np.stack([self._numbers(frame[feature.name], feature, start) for feature in of.columns], axis=1)
+        for j, feature in enumerate(of.columns):
+            self._refuse(np.isnan(values[:, j]), frame[feature.name], feature, start, "the model wants the largest of several columns")
+        other = of.names.index(OTHER) if OTHER in of.names else NO_GROUP
+        return np.where((values > 0).any(axis=1), values.argmax(axis=1), other)
+
     def _numbers(self, column: pd.Series, feature: Feature, start: int) -> np.ndarray:
         if is_numeric_dtype(column.dtype) or is_bool_dtype(column.dtype):
             values = column.to_numpy(dtype=np.float64, na_value=np.nan)
@@ -87,8 +110,7 @@ class Cells:
     def _codes(self, column: pd.Series, feature: Feature, start: int) -> np.ndarray:
         """Positions in the feature's categories."""
         assert feature.categories is not None
-        codes, values = pd.factorize(column)
-        positions = np.array([self._position(plain(value), feature.categories) for value in values] + [np.nan])[codes]
+        positions = self._positions(column, feature)
         strange = positions == -1
         if self.unseen == "missing":
             self.became_missing[feature.name] += int(strange.sum())
@@ -96,6 +118,11 @@ class Cells:
             way_out = "--unseen missing reads such cells as missing"
             self._refuse(strange, column, feature, start, f"the training data have {shortened(feature.categories)}; {way_out}")
         return np.where(strange, np.nan, positions)
+
+    def _positions(self, column: pd.Series, feature: Feature) -> np.ndarray:
+        """Float64[n], of cells among the feature's categories: NaN where one is missing, -1 where it is none of them."""
+        codes, values = pd.factorize(column)
+        return np.array([self._position(plain(value), feature.categories or []) for value in values] + [np.nan])[codes]
 
     def _position(self, word: str, categories: list[str]) -> float:
         """Of a cell among the categories; NaN if it is to be read as missing, -1 if it is none of them.

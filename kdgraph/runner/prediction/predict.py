@@ -18,7 +18,7 @@ from kdgraph.answers import COLUMNS, Model
 from kdgraph.errors import DataError, UsageError
 from kdgraph.metrics import TopLabel
 from kdgraph.runner.model_dir import CALIBRATED, FOLDER, SCHEMA
-from kdgraph.runner.prediction.rows import NewRows
+from kdgraph.runner.prediction.rows import Block, NewRows
 from kdgraph.runner.prediction.schema import Schema, read_schema
 
 if TYPE_CHECKING:
@@ -85,8 +85,8 @@ def predict(
     """
     rows, above, block = 0, 0, _block_of(saved.schema)
     with _writing(output) as write:
-        for X in new.blocks(block * min(MOST_BLOCKS, -(-chunk // block))):
-            frame = _predicted(saved, X, rows, block, new.path)
+        for found in new.blocks(block * min(MOST_BLOCKS, -(-chunk // block))):
+            frame = _predicted(saved, found, rows, block, new.path)
             write(frame)
             rows += len(frame)
             above += int((frame["ood_score"] > 0).sum()) if "ood_score" in frame else 0
@@ -104,11 +104,13 @@ def _block_of(schema: Schema) -> int:
     return rows
 
 
-def _predicted(saved: Saved, X: np.ndarray, start: int, block: int, path: Path) -> pd.DataFrame:
+def _predicted(saved: Saved, found: Block, start: int, block: int, path: Path) -> pd.DataFrame:
     import pandas as pd
 
+    X, groups = found
     try:
-        parts = [_columns(saved, X[first : first + block]) for first in range(0, len(X), block)]
+        here = [slice(first, first + block) for first in range(0, len(X), block)]
+        parts = [_columns(saved, X[rows], None if groups is None else groups[rows]) for rows in here]
     except ValueError as error:
         if not np.isnan(X).any():
             raise
@@ -119,11 +121,11 @@ def _predicted(saved: Saved, X: np.ndarray, start: int, block: int, path: Path) 
     return pd.DataFrame(rows | {name: np.concatenate([part[name] for part in parts]) for name in parts[0]})
 
 
-def _columns(saved: Saved, X: np.ndarray) -> dict[str, np.ndarray]:
+def _columns(saved: Saved, X: np.ndarray, groups: np.ndarray | None) -> dict[str, np.ndarray]:
     """What the model says of one block, column by column."""
     model, classes = saved.model, np.array(saved.schema.classes)
     answers = [answer for answer in ("proba", "top", "distribution") if model.gives(answer)]
-    said = model.ask([*answers, *(["ood_score"] if saved.schema.scores_rows else [])], X)
+    said = model.ask([*answers, *(["ood_score"] if saved.schema.scores_rows else [])], X, groups)
     columns: dict[str, np.ndarray] = {}
     if model.classifies:
         top = said["top"] if "top" in said else TopLabel.of(said["proba"])

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import tee
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -13,11 +15,18 @@ from kdgraph.data.files.paths import OPENERS
 from kdgraph.data.frames.wording import shortened
 from kdgraph.errors import DataError, UsageError, did_you_mean
 from kdgraph.runner.prediction.arrays import ArrayRows
-from kdgraph.runner.prediction.cells import Cells, Unseen
-from kdgraph.runner.prediction.schema import Schema
+from kdgraph.runner.prediction.cells import NO_GROUP, Cells, Unseen
+from kdgraph.runner.prediction.schema import ARRAY_OF_GROUPS, Schema
 from kdgraph.runner.prediction.tables import NewTable, table_of
 
 SUFFIXES = (".csv", ".tsv", ".parquet", ".pq", ".arff", ".npz")
+
+
+class Block(NamedTuple):
+    """Some rows as the model takes them: Float64[n, d], or Float32[n, c, h, w]; and Int[n] of their groups, None where it wants none."""
+
+    X: np.ndarray
+    groups: np.ndarray | None
 
 
 class NewRows:
@@ -45,15 +54,19 @@ class NewRows:
         """How much of the file was read, from 0 to 1."""
         return self._file.share_read()
 
-    def blocks(self, rows: int) -> Iterator[np.ndarray]:
-        """Scaled rows, ``rows`` at a time and fewer at the end: Float64[n, d], or Float32[n, c, h, w].
+    def blocks(self, rows: int) -> Iterator[Block]:
+        """Scaled rows with their groups, ``rows`` at a time and fewer at the end.
 
         Raises
         ------
         DataError
             In one line, for a column that is missing, a cell of the wrong type, a category that the training data do not have.
         """
-        return regrouped(map(self.schema.scaled, self._measured(rows)), rows)
+        of_rows, of_groups = tee(self._measured(rows))
+        X = regrouped((self.schema.scaled(X) for X, _ in of_rows), rows)
+        groups = regrouped((groups for _, groups in of_groups), rows)
+        for each, its in zip(X, groups, strict=True):
+            yield Block(each, its if self.schema.groups else None)
 
     def _opened(self) -> NewTable | ArrayRows:
         if not self.path.is_file():
@@ -74,15 +87,27 @@ class NewRows:
             raise UsageError(f"--input {self.path}: the model takes text in columns; give a table, such as .csv or .parquet")
         if list(file.shape()) != schema.shape:
             raise DataError(f"--input {self.path}: the model takes rows of shape {schema.shape}, and those of X have {list(file.shape())}")
+        if schema.groups and [feature.name for feature in schema.groups.columns] != [ARRAY_OF_GROUPS]:
+            raise UsageError(f"--input {self.path}: the model takes groups from columns; give a table, such as .csv or .parquet")
         return file
 
-    def _measured(self, rows: int) -> Iterator[np.ndarray]:
+    def _measured(self, rows: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Rows as they are measured, and their groups, all of them unknown where the model wants none."""
         if isinstance(self._file, ArrayRows):
-            return self._file.arrays(rows)
-        columns = self._file.columns()
-        wanted = [self.schema.text["column"]] if self.schema.text else [feature.name for feature in self.schema.features]
+            return self._of_arrays(self._file, rows)
+        columns, of = self._file.columns(), self.schema
+        features = [of.text["column"]] if of.text else [feature.name for feature in of.features]
+        groups = [feature.name for feature in of.groups.columns] if of.groups else []
+        wanted = list(dict.fromkeys([*features, *groups]))
         self._check_columns(columns, wanted)
-        return self._encoded(self._file.frames(wanted, rows))
+        return self._encoded(self._file.frames(wanted, rows), features)
+
+    def _of_arrays(self, file: ArrayRows, rows: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        groups = self._cells.groups(pd.DataFrame({ARRAY_OF_GROUPS: file.groups()}), 0) if self.schema.groups else None
+        start = 0
+        for X in file.arrays(rows):
+            yield X, np.full(len(X), NO_GROUP) if groups is None else groups[start : start + len(X)]
+            start += len(X)
 
     def _check_columns(self, columns: Sequence[str], wanted: Sequence[str]) -> None:
         if absent := [name for name in wanted if name not in columns]:
@@ -96,10 +121,11 @@ class NewRows:
         if more := [name for name in columns if name not in wanted]:
             self.tell(f"columns that the model does not use are left out: {shortened(more)}")
 
-    def _encoded(self, frames: Iterable[pd.DataFrame]) -> Iterator[np.ndarray]:
+    def _encoded(self, frames: Iterable[pd.DataFrame], features: Sequence[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         start = 0
         for frame in frames:
-            yield self._cells.encoded(frame, start)
+            groups = self._cells.groups(frame, start) if self.schema.groups else np.full(len(frame), NO_GROUP)
+            yield self._cells.encoded(frame[features], start), groups
             start += len(frame)
 
 

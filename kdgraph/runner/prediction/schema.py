@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -24,7 +24,9 @@ OOD_SCORES = {
     "none": "none: the model is a regressor without a detector",
 }
 ScoreKind = Literal["density", "detector", "confidence", "sets", "none"]
-_FORMAT = 1
+_FORMAT = 2
+ARRAY_OF_GROUPS = "groups"
+"""Where an .npz file says whom a row belongs to."""
 _OF_TEXTS = ("kdgraph.data.tables.TextFile", "kdgraph.data.tables.Newsgroups")
 """Sources whose rows are hashed texts."""
 
@@ -35,6 +37,20 @@ class Feature:
 
     name: str
     categories: list[str] | None = None
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Subgroups that the model tells apart.
+
+    Attributes
+    ----------
+    columns : one with its groups as categories; or several of numbers, of which the largest counts; or ``groups`` of an .npz file.
+    names : of the groups; the model takes positions in them.
+    """
+
+    columns: list[Feature]
+    names: list[str]
 
 
 @dataclass(frozen=True)
@@ -52,6 +68,7 @@ class Schema:
     missing : cells that are read as missing beside empty ones.
     encoding, separator : of the text files that the run was fitted on, None where these are not said.
     ood_score : a key of :data:`OOD_SCORES`.
+    groups : whom a row may belong to, where the model wants to know; None where it does not.
     """
 
     dataset: str
@@ -65,6 +82,7 @@ class Schema:
     encoding: str
     separator: str | None
     ood_score: ScoreKind
+    groups: Groups | None = None
 
     @property
     def kind(self) -> Literal["table", "images", "texts"]:
@@ -104,7 +122,16 @@ def schema_of(config: RunConfig, splits: Splits, model: Model) -> Schema:
         encoding=node.get("encoding") or "utf-8",
         separator=node.get("separator"),
         ood_score=_kind_of_score(model),
+        groups=_groups(node, splits, model),
     )
+
+
+def _groups(node: Mapping[str, Any], splits: Splits, model: Model) -> Groups | None:
+    if splits.train.groups is None or not model.takes_groups:
+        return None
+    names, columns = list(splits.train.group_names), node.get("group") or ARRAY_OF_GROUPS
+    together = [Feature(columns, names)] if isinstance(columns, str) else [Feature(str(name)) for name in columns]
+    return Groups(together, names)
 
 
 def _kind_of_score(model: Model) -> ScoreKind:
@@ -129,13 +156,18 @@ def read_schema(path: Path) -> Schema:
         found: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         if found["format"] != _FORMAT:
             raise DataError(f"{path} was written by another version of kdgraph; do the run again with force=true")
-        parts = {name: value for name, value in found.items() if name not in ("format", "ood_score_means")}
-        schema = Schema(**{**parts, "features": [Feature(**feature) for feature in parts["features"]]})
+        parts = {name: value for name, value in found.items() if name not in ("format", "ood_score_means", "groups")}
+        groups = found["groups"] and Groups(_features(found["groups"]["columns"]), found["groups"]["names"])
+        schema = Schema(**{**parts, "features": _features(parts["features"]), "groups": groups})
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         if isinstance(error, DataError):
             raise
         raise DataError(f"{path} is no schema of a model, or damaged ({error}); do the run again with force=true") from error
     return schema
+
+
+def _features(found: Sequence[Mapping[str, Any]]) -> list[Feature]:
+    return [Feature(**each) for each in found]
 
 
 def _text(node: Mapping[str, Any]) -> dict[str, Any] | None:

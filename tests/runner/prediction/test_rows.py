@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from kdgraph.data.tables import TableFile
 from kdgraph.errors import DataError, UsageError
 from kdgraph.runner.prediction.rows import NewRows, regrouped
-from kdgraph.runner.prediction.schema import Feature, Schema, read_schema
+from kdgraph.runner.prediction.schema import Feature, Groups, Schema, read_schema
 
 FRAME = pd.DataFrame(
     {
@@ -42,7 +42,7 @@ def schema(**parts) -> Schema:
 
 
 def read(path: Path, of: Schema | None = None, rows: int = 2, unseen="refuse") -> np.ndarray:
-    return np.concatenate(list(NewRows(path, of or schema(), unseen, lambda line: None).blocks(rows)))
+    return np.concatenate([block.X for block in NewRows(path, of or schema(), unseen, lambda line: None).blocks(rows)])
 
 
 def written(folder: Path, ending: str, frame: pd.DataFrame = FRAME) -> Path:
@@ -94,7 +94,7 @@ def test_columns_come_in_any_order_and_others_are_said_once(tmp_path):
     expected, told = read(written(tmp_path, ".csv")), []
     path = written(tmp_path, ".csv", FRAME[["label", *reversed(FRAME.columns[:5])]].assign(id=1))
     blocks = list(NewRows(path, schema(), "refuse", told.append).blocks(2))
-    np.testing.assert_array_equal(np.concatenate(blocks), expected)
+    np.testing.assert_array_equal(np.concatenate([block.X for block in blocks]), expected)
     assert told == ["columns that the model does not use are left out: label, id"]
 
 
@@ -148,8 +148,65 @@ def test_what_does_not_fit_is_said_in_one_line(tmp_path, change, message, ending
 def test_categories_that_are_new_can_be_read_as_missing(tmp_path):
     path = written(tmp_path, ".csv", FRAME.assign(color=["green", "blue", "pink", "red", "green", None]))
     new = NewRows(path, schema(), "missing", lambda line: None)
-    X = np.concatenate(list(new.blocks(2)))
+    X = np.concatenate([block.X for block in new.blocks(2)])
     assert np.isnan(X[:, 3]).tolist() == [True, False, True, False, True, True] and new.became_missing == {"color": 3, "month": 0}
+
+
+def groups_read(path: Path, groups: Groups, unseen="refuse") -> list[int]:
+    blocks = list(NewRows(path, schema(groups=groups), unseen, lambda line: None).blocks(4))
+    assert [len(block.X) for block in blocks] == [len(block.groups) for block in blocks] == [4, 2]
+    return np.concatenate([block.groups for block in blocks]).tolist()
+
+
+MONTHS, COLORS = Groups([Feature("month", ["1", "2", "12"])], ["1", "2", "12"]), Groups([Feature("hue", ["red", "sky"])], ["red", "sky"])
+LARGEST = Groups([Feature("black"), Feature("white")], ["black", "white", "other"])
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet", ".arff"])
+def test_groups_are_positions_in_the_names_of_a_column_that_may_be_a_feature_too(tmp_path, ending):
+    path = written(tmp_path, ending)
+    assert groups_read(path, MONTHS) == read(path)[:, 4].tolist() == [0, 1, 0, 2, 1, 0]
+
+
+def test_the_largest_of_several_columns_is_the_group(tmp_path):
+    shares = {"black": [0.2, 0.5, 0.0, 1, 0, 3], "white": [0.7, 0.5, 0.0, 0, 1, 4]}
+    assert groups_read(written(tmp_path, ".csv", FRAME.assign(**shares)), LARGEST) == [1, 0, 2, 0, 1, 1]
+    assert groups_read(written(tmp_path, ".csv", FRAME.assign(**shares)), Groups(LARGEST.columns, LARGEST.names[:2])) == [1, 0, -1, 0, 1, 1]
+
+
+def test_a_group_that_the_model_does_not_know_is_refused_or_unknown(tmp_path):
+    path = written(tmp_path, ".csv", FRAME.assign(hue=["red", "sky", "sky", "red", "grey", "red"]))
+    with pytest.raises(DataError) as caught:
+        groups_read(path, COLORS)
+    rule = "the model knows the groups red, sky; --unseen missing treats others as it treats all rows"
+    assert str(caught.value) == f"--input {path}: column 'hue' has 'grey' in row 4, and {rule}"
+    assert groups_read(path, COLORS, unseen="missing") == [0, 1, 1, 0, -1, 0]
+
+
+@pytest.mark.parametrize("unseen", ["refuse", "missing"])
+def test_a_row_without_a_group_is_refused(tmp_path, unseen):
+    path = written(tmp_path, ".csv", FRAME.assign(hue=["red", None, "sky", "red", "red", "red"]))
+    with pytest.raises(DataError, match=r"column 'hue' has 'nan' in row 1, and the model wants the group of each row$"):
+        groups_read(path, COLORS, unseen)
+    with pytest.raises(DataError, match=r"^--input .*new.csv has no column 'hue', which the model needs"):
+        groups_read(written(tmp_path, ".csv"), COLORS)
+
+
+def test_groups_of_arrays_are_an_array(tmp_path):
+    of, path = Groups([Feature("groups", ["a", "b"])], ["a", "b"]), tmp_path / "new.npz"
+    numbers = schema(features=[Feature("x"), Feature("z")], shape=[2], groups=of)
+    X = np.arange(12.0).reshape(6, 2)
+    np.savez(path, X=X, groups=np.array(["a", "b", "b", "a", "b", "a"]))
+    blocks = list(NewRows(path, numbers, "refuse", lambda line: None).blocks(4))
+    np.testing.assert_array_equal(np.concatenate([block.X for block in blocks]), X)
+    assert [block.groups.tolist() for block in blocks] == [[0, 1, 1, 0], [1, 0]]
+    for content, message in (
+        ({}, "has no array 'groups', and the model wants"),
+        ({"groups": ["a"]}, "must name the group of each of 6 rows"),
+    ):
+        np.savez(path, X=X, **content)
+        with pytest.raises(DataError, match=message):
+            list(NewRows(path, numbers, "refuse", lambda line: None).blocks(4))
 
 
 HEADER = b"age,n,sure,color,month\n"
