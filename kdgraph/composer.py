@@ -75,6 +75,7 @@ class Composer:
             path.prepend(provider="command-line", path=where, anchor=SearchPathQuery(provider="schema"))
         self.loader = ConfigLoaderImpl(config_search_path=path)
         self.presets: dict[tuple[str | None, str | None], Mapping[str, Any]] = {}
+        self.wholes: dict[tuple[str, ...], DictConfig] = {}
         self.composed: dict[tuple[str, ...], tuple[DictConfig, Mapping[str, str]]] = {}
         self.parsed: dict[str, Override] = {}
         self.overrides: Sequence[str] = []
@@ -97,9 +98,12 @@ class Composer:
         return self.parsed[override]
 
     def compose(self, overrides: Sequence[str]) -> DictConfig:
-        """The config with Hydra's node."""
+        """The config with Hydra's node, which nobody writes into: the words that may say that there is a sweep are often all of a run's."""
         self.overrides = overrides
-        return self.loader.load_configuration("config", list(overrides), run_mode=RunMode.RUN)
+        key = tuple(overrides)
+        if key not in self.wholes:
+            self.wholes[key] = self.loader.load_configuration("config", list(overrides), run_mode=RunMode.RUN)
+        return self.wholes[key]
 
     def compose_point(self, overrides: Sequence[str], *, of_many: bool = False) -> tuple[DictConfig, Mapping[str, str]]:
         """The config without Hydra's node, and the options that were chosen, by group.

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Collection
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -63,9 +64,15 @@ def name_of(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
 def imports(path: Path, *, at_run_time_only: bool = True) -> set[str]:
     """Every module that ``path`` imports, inside functions too; not what only a type checker reads."""
-    tree, found = ast.parse(path.read_text(encoding="utf-8")), set()
+    tree, found = tree_of(path), set()
     skipped = {
         id(inner)
         for node in ast.walk(tree)
@@ -85,7 +92,7 @@ def imports(path: Path, *, at_run_time_only: bool = True) -> set[str]:
 
 def imports_when_loaded(path: Path) -> set[str]:
     """What an import of ``path`` imports: not what waits inside functions."""
-    tree, found = ast.parse(path.read_text(encoding="utf-8")), set()
+    tree, found = tree_of(path), set()
     for node in tree.body:
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
@@ -116,7 +123,7 @@ def test_no_module_imports_itself_by_way_of_others():
 def imports_of_names(path: Path, known: Collection[str]) -> set[str]:
     """Modules that ``path`` imports names from, where they are its own and not a package's that passes them on."""
     found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -128,16 +135,14 @@ def test_every_room_has_its_place():
     assert {room(name_of(path)) for path in MODULES} - {"kdgraph"} == set().union(*ROOMS)
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_imports_point_one_way(path):
-    own = room(name_of(path))
-    if own == "kdgraph":
-        return
-    for module in imports(path):
-        other = room(module)
-        if module.startswith("kdgraph.") and other != own:
-            assert rank(other) < rank(own), f"{name_of(path)} imports {module}"
-            assert own not in LIBRARY or other in LIBRARY, f"{name_of(path)} of the library imports {module}"
+def test_imports_point_one_way():
+    wrong = []
+    for path in MODULES:
+        own = room(name_of(path))
+        others = [module for module in imports(path) if module.startswith("kdgraph.") and own not in ("kdgraph", room(module))]
+        wrong += [f"{name_of(path)} imports {module}" for module in others if rank(room(module)) >= rank(own)]
+        wrong += [f"{name_of(path)} of the library imports {module}" for module in others if own in LIBRARY and room(module) not in LIBRARY]
+    assert not wrong
 
 
 @pytest.mark.parametrize(
@@ -154,24 +159,23 @@ def test_metrics_import_nothing_of_ours_but_what_knows_no_data():
         assert {room(m) for m in imports(path) if m.startswith("kdgraph.")} <= {"metrics", "smoothing", "errors", "parameters"}, path
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_only_the_command_line_knows_hydra(path):
-    roots = {module.split(".")[0] for module in imports(path, at_run_time_only=False)}
-    if room(name_of(path)) not in HYDRA:
-        assert not roots & {"hydra", "omegaconf"}
+def test_only_the_command_line_knows_hydra():
+    others = [path for path in MODULES if room(name_of(path)) not in HYDRA]
+    known = {name_of(path): {module.split(".")[0] for module in imports(path, at_run_time_only=False)} for path in others}
+    assert not [own for own, roots in known.items() if roots & {"hydra", "omegaconf"}]
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_torch_is_imported_by_networks_alone(path):
+def test_torch_is_imported_by_networks_alone():
     """So that who has only forests never waits for it: 2 s."""
-    own, at_its_top = name_of(path), imports_when_loaded(path)
-    for module in imports(path):
-        root = module.split(".")[0]
-        assert root != "torch" or of_torch(own), f"{own} imports torch"
-        assert root != "transformers" or own == TRANSFORMERS, f"{own} imports transformers"
-    for module in at_its_top:
-        assert not of_torch(module) or of_torch(own), f"{own} imports {module} at its top"
-        assert module.split(".")[0] != "transformers", f"{own} imports {module} at its top"
+    wrong = []
+    for path in MODULES:
+        own, roots = name_of(path), {module.split(".")[0] for module in imports(path)}
+        wrong += [f"{own} imports torch"] if "torch" in roots and not of_torch(own) else []
+        wrong += [f"{own} imports transformers"] if "transformers" in roots and own != TRANSFORMERS else []
+        for module in imports_when_loaded(path):
+            late = module.split(".")[0] == "transformers" or (of_torch(module) and not of_torch(own))
+            wrong += [f"{own} imports {module} at its top"] if late else []
+    assert not wrong
 
 
 FOREST = """
@@ -193,28 +197,32 @@ for _ in range(2):  # the second time it is done before
 """
 
 
+ALWAYS = {"matplotlib", "torch"}
+COMMANDS = [
+    ("import kdgraph; kdgraph.__version__", {"numpy", "sklearn", "scipy", "numba", "pandas", "hydra", *ALWAYS}),
+    ("import kdgraph.cli, kdgraph.config", {"sklearn", "scipy", "numba", "pandas", *ALWAYS}),
+]
+FORESTS = [
+    ("import kdgraph.metrics, kdgraph.data", {"sklearn", "numba", "hydra", *ALWAYS}),
+    ("from kdgraph import KernelDensityForest, KernelDensityNetwork, DensityGate, partition_of", {"hydra", "omegaconf", *ALWAYS}),
+    (FOREST, {"hydra", "omegaconf", *ALWAYS}),
+    ("import kdgraph.parents, kdgraph.geometry, kdgraph.runner.run", ALWAYS),
+]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("statement", "absent"),
-    [
-        ("import kdgraph; kdgraph.__version__", {"numpy", "sklearn", "scipy", "numba", "pandas", "matplotlib", "hydra", "torch"}),
-        ("import kdgraph.cli, kdgraph.config", {"sklearn", "scipy", "numba", "pandas", "matplotlib", "torch"}),
-        (
-            "from kdgraph import KernelDensityForest, KernelDensityNetwork, DensityGate, partition_of",
-            {"hydra", "omegaconf", "matplotlib", "torch"},
-        ),
-        ("import kdgraph.parents, kdgraph.geometry, kdgraph.runner.run", {"matplotlib", "torch"}),
-        ("import kdgraph.parents.networks", {"hydra", "matplotlib", "transformers"}),
-        (FOREST, {"hydra", "omegaconf", "matplotlib", "torch"}),
-        (RUN, {"torch"}),
-        ("import kdgraph.metrics, kdgraph.data", {"sklearn", "numba", "matplotlib", "hydra", "torch"}),
-    ],
+    "steps",
+    [COMMANDS, FORESTS, [("import kdgraph.parents.networks", {"hydra", "matplotlib", "transformers"})], [(RUN, {"torch"})]],
+    ids=["commands", "forests", "networks", "a run"],
 )
-def test_what_need_not_wait_for_it_does_not(statement, absent, tmp_path):
-    code = f"{statement}\nimport sys\nprint(*sorted({absent!r} & sys.modules.keys()))"
+def test_what_need_not_wait_for_it_does_not(steps, tmp_path):
+    """One step after the other in one process: what none of them may import is not there after it."""
+    parts = [f"{statement}\nprint('-', *sorted({absent!r} & sys.modules.keys()))" for statement, absent in steps]
+    code = "\n".join(["import sys", *parts])
     environment = os.environ | {"PYTHONPATH": str(PACKAGE.parent)}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, env=environment, check=True)
-    assert done.stdout.split() == []
+    assert done.stdout.split("\n") == ["-"] * len(steps) + [""]
 
 
 def test_the_public_names_are_there_and_no_others():

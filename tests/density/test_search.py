@@ -87,8 +87,9 @@ def test_the_best_of_all_candidates_is_taken(problem, criterion):
     graph, place = lent_graph(problem, held_out)
     vote = problem.forest.predict_proba(held_out.X)
     best, lowest = None, math.inf
+    masses_at = {exponent: leave_one_out(problem, held_out, exponent) for exponent in EXPONENTS}
     for power, exponent, a, v in itertools.product((1.0, naive_best_power(vote, held_out)), EXPONENTS, PSEUDO_COUNTS, VOTE_SHARES):
-        masses = leave_one_out(problem, held_out, exponent)
+        masses = masses_at[exponent]
         smoothed = (masses + a * problem.prior) / (masses.sum(axis=1) + a)[:, None]
         proba = v * softmax(power * np.log(np.maximum(vote, 1e-300)), axis=1) + (1 - v) * smoothed
         own = np.maximum(proba[np.arange(len(held_out)), held_out.y], 1e-6)

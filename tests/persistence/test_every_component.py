@@ -15,20 +15,20 @@ from sklearn.base import clone
 
 from kdgraph.answers import Model
 from kdgraph.components import build, target_of
-from kdgraph.config import compose, conf_dir, plan
+from kdgraph.config import conf_dir, plan
 from kdgraph.data.dataset import Dataset, Splits
 from kdgraph.persistence import read, save, to_bytes
 from kdgraph.runner.stages import calibrate, fit
 
 pytestmark = pytest.mark.slow
 
-SMALL = {
-    "sklearn.ensemble": ["n_estimators=5"],
-    "MultilayerPerceptron": ["hidden=[8,8]", "max_epochs=2"],
-    "ConvolutionalNetwork": ["max_epochs=1"],
-    "ResidualNetwork": ["depth=8", "width=4", "max_epochs=1"],
-    "EncoderNetwork": ["hidden=[8]", "embedding_size=4", "max_epochs=1"],
-    "GivenScores": [],
+SMALL: dict[str, dict[str, Any]] = {
+    "sklearn.ensemble": {"n_estimators": 5},
+    "MultilayerPerceptron": {"hidden": [8, 8], "max_epochs": 2},
+    "ConvolutionalNetwork": {"max_epochs": 1},
+    "ResidualNetwork": {"depth": 8, "width": 4, "max_epochs": 1},
+    "EncoderNetwork": {"hidden": [8], "embedding_size": 4, "max_epochs": 1},
+    "GivenScores": {},
 }
 """Values that make a parent small, by a word of its class."""
 
@@ -70,14 +70,14 @@ def rows(kind: Literal["vectors", "images", "scores"]) -> Splits:
 @cache
 def parent(name: str) -> tuple[Any, Splits]:
     """The fitted parent and its rows."""
-    node = compose([f"parent={name}"]).parent
-    sizes = next(values for word, values in SMALL.items() if word in node["_target_"])
-    node = compose([f"parent={name}", *(f"parent.{value}" for value in sizes)]).parent
+    node = node_of("parent", name)
+    node = node | next(values for word, values in SMALL.items() if word in node["_target_"])
     are_images = any(word in node["_target_"] for word in ("Convolutional", "Residual", "Encoder"))
     splits = rows("scores" if name == "scores" else "images" if are_images else "vectors")
     return fit(node, splits.train, seed=0, n_jobs=1), splits
 
 
+@cache
 def node_of(group: str, name: str, *more: str) -> Any:
     return getattr(plan([f"{group}={name}", *more]).jobs[0].config, group)  # not checked: the parent is another than the preset's
 
