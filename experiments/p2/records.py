@@ -14,11 +14,11 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from experiments.common.claims import Claim, verdicts
 from experiments.common.markdown import head, line, number, signed
 from experiments.common.runs import Record, runs_of
+from experiments.common.splits import half_width
 from kdgraph.results.comparison.paired import compare
 
 EXPERIMENT = "paper/p2/records"
@@ -73,22 +73,6 @@ def by_split(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
     wide = {str(metric): part.pivot(index="seed", columns="method", values="value") for metric, part in frame.groupby("metric")}
     others = wide["nll"][PARENT] - wide["nll_top"][PARENT]
     return {**wide, "full_nll": wide["nll"].combine_first(wide["nll_top"].add(others, axis=0))}
-
-
-def half_width(difference: pd.Series, share: float) -> float:
-    """Half of the 95 % interval of a mean over J splits of the same rows, Float[J]; NaN of fewer than two.
-
-    Parameters
-    ----------
-    difference : between two methods, by split.
-    share : test rows for each row that is fitted on.
-
-    References
-    ----------
-    Nadeau and Bengio, "Inference for the generalization error", Machine Learning 52, 2003, Section 3.2: corrected resampled t.
-    """
-    j = len(difference)
-    return float(stats.t.ppf(0.975, j - 1) * difference.std(ddof=1) * np.sqrt(1 / j + share)) if j > 1 else np.nan
 
 
 def table(frame: pd.DataFrame) -> str:

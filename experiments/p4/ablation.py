@@ -19,7 +19,7 @@ import pandas as pd
 from joblib import Parallel, delayed
 
 from experiments.common.markdown import head, line, number
-from experiments.p4.setting import difference_cells
+from experiments.p4.setting import DIFFERENCE, difference_cells
 from kdgraph.calibration.local.neighbours import LocalKernel, Neighbours, Places, Sight
 from kdgraph.config import plan
 from kdgraph.features import FeatureMap
@@ -37,6 +37,8 @@ FIXED = (0.1, 0.2, 0.4)
 """Bandwidths that have a column of their own: the paper's two, and a smaller one."""
 LOOKED_AT = 20
 """Seeds whose test rows have helped to decide on a rule."""
+SHARE = 500 / 1494
+"""Test rows for each row that is fitted on."""
 HISTOGRAM = ("layer, scale spread", 5, BANDWIDTHS[-1])
 """The setting that is histogram binning: five bins in which all rows are equally near."""
 CONSTANT = ("layer, scale spread", 1, BANDWIDTHS[-1])
@@ -146,14 +148,14 @@ def fixed_table(frame: pd.DataFrame) -> str:
 def rules_table(frame: pd.DataFrame) -> str:
     """What each rule makes of each map, and of all of them: max group MCE less that of histogram binning, of all and of the other seeds."""
     histogram, constant = (_setting(frame, *each) for each in (HISTOGRAM, CONSTANT))
-    less = ["less histogram binning", "95 % interval", "lower in", "p"]
-    lines = head(["map and scale", "rule", "max group MCE", "sd", "its Brier", *less, f"seeds from {LOOKED_AT} on", *less[1:]])
+    less = ["less histogram binning", *DIFFERENCE[1:]]
+    lines = head(["map and scale", "rule", "max group MCE", "sd", "its Brier", *less, f"seeds from {LOOKED_AT} on", *DIFFERENCE[1:]])
     maps = [(str(each), part) for each, part in frame.groupby("map", sort=False)]
     for each, part in [*maps, ("**all of them**", frame)]:
         for rule, choose in RULES.items():
             found = chosen(part, choose)
             difference = found.set_index("seed").group_mce - histogram
-            cells = [*difference_cells(difference), *difference_cells(difference[difference.index >= LOOKED_AT])]
+            cells = [cell for part in (difference, difference[difference.index >= LOOKED_AT]) for cell in difference_cells(part, SHARE)]
             lines.append(line([each, rule, *_summary(found), *cells]))
     said = (f"{number(float(each.mean()))} ± {number(float(each.std()))}" for each in (histogram, constant))
     return "\n".join([*lines, "", "Histogram binning: {}; one confidence for all rows: {}.".format(*said)])

@@ -60,6 +60,7 @@ HAIR_COLOR = setting.Setting(
         "group_mce_100": "max group MCE over cells of 100 rows or more",
     },
     own={"error": "error"},
+    resplit=False,
 )
 HAIR_TYPE = replace(HAIR_COLOR, title="Luo et al., setting 3 (hair type), on attributes", dataset="celeba_hair_type")
 SETTINGS = {each.dataset: each for each in (HAIR_COLOR, HAIR_TYPE)}

@@ -33,6 +33,7 @@ SETTING = setting.Setting(
         "lore_geodesic": None,
         "density_ratio": None,
         "bin_mean_shift": None,
+        "constant": None,
     },
     cells={"group_mce_10": "in cells of ≥ 10 rows"},
     overall={"ece": ("ECE in percent", 100.0), "nll_top": ("NLL", 1.0), "brier_top": ("Brier", 1.0)},

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
-from experiments.common.markdown import head, line, number, signed
+from experiments.common.markdown import counted, head, line, number, signed
 from experiments.common.published import read_published
 from experiments.common.runs import Record
+from experiments.common.splits import half_width
 from kdgraph.results.comparison.paired import holm, wilcoxon
 
-AGAINST = ("none", "isotonic", "temperature", "histogram", "group_temperature", "group_histogram")
+AGAINST = ("none", "isotonic", "temperature", "histogram", "group_temperature", "group_histogram", "constant")
 """What LoRe is compared with, seed by seed."""
 WORST = "group_mce"
 
@@ -38,6 +38,7 @@ class Setting:
     called : metric → what Table 2 calls it here, where the paper's name does not say all.
     own : metric → column of numbers that the paper does not have.
     not_run : method of the paper that is not run here → its row in the paper's tables.
+    resplit : whether each seed divides the rows anew, so that seeds share rows; else they have the same rows and another network.
     """
 
     title: str
@@ -52,11 +53,17 @@ class Setting:
     called: Mapping[str, str] = field(default_factory=dict)
     own: Mapping[str, str] = field(default_factory=dict)
     not_run: Mapping[str, str] = field(default_factory=dict)
+    resplit: bool = True
 
     @property
     def local(self) -> list[str]:
         """The methods that are LoRe."""
         return [method for method in self.methods if method.startswith("lore")]
+
+    @property
+    def in_paper(self) -> list[str]:
+        """The methods that the paper has, but for those that it has in other units."""
+        return [method for method, row in self.methods.items() if row is not None and not method.endswith("_printed")]
 
     @property
     def published(self) -> pd.DataFrame:
@@ -73,7 +80,7 @@ def beside(records: Sequence[Record], setting: Setting) -> str:
     parts = [
         f"## {setting.title}: {frame.seed.nunique()} seeds, {network_of(records[0])}",
         by_group_and_overall(frame, setting),
-        paired(frame, setting),
+        paired(frame, setting, _share(records[0]) if setting.resplit else None),
         correlations(frame, setting),
     ]
     return "\n\n".join(parts)
@@ -110,28 +117,39 @@ def by_group_and_overall(frame: pd.DataFrame, setting: Setting) -> str:
     return "\n".join([*lines, "", setting.note])
 
 
-def paired(frame: pd.DataFrame, setting: Setting) -> str:
-    """Max group MCE of each LoRe less that of each other method, seed by seed: mean, 95 % interval, Wilcoxon's p, and Holm's."""
+def paired(frame: pd.DataFrame, setting: Setting, share: float | None) -> str:
+    """Max group MCE of each LoRe less that of each other method, seed by seed: mean, 95 % intervals, Wilcoxon's p, and Holm's."""
     wide = frame[frame.metric == WORST].pivot(index="seed", columns="method", values="value")
     pairs = [(a, b) for a in setting.local for b in AGAINST if a in wide and b in wide]
     if not pairs:
         return ""
     differences = [(wide[a] - wide[b]).dropna() for a, b in pairs]
     adjusted = holm([_p(d) for d in differences])
-    lines = head(["max group MCE", "less that of", "difference", "95 % interval", "lower in", "p", "p (Holm)"])
+    lines = head(["max group MCE", "less that of", *DIFFERENCE, "p (Holm)"])
     for (a, b), d, p in zip(pairs, differences, adjusted, strict=True):
-        lines.append(line([a, b, *difference_cells(d), f"{p:.2g}"]))
-    return "\n".join(lines)
+        lines.append(line([a, b, *difference_cells(d, share), f"{p:.2g}"]))
+    return "\n".join([*lines, "", SHARED if share is not None else "All seeds have the same test rows, and differ in the network."])
 
 
-def difference_cells(differences: pd.Series) -> list[str]:
-    """Their mean, its 95 % interval by Student's t, in how many seeds they are below 0, and Wilcoxon's p; dashes where there are none."""
-    d = differences.to_numpy()
-    if not len(d):
-        return ["–"] * 4
-    half = stats.t.ppf(0.975, len(d) - 1) * stats.sem(d) if len(d) > 1 else np.nan
-    interval = f"{signed(d.mean() - half)} to {signed(d.mean() + half)}"
-    return [signed(float(d.mean())), interval, f"{int((d < 0).sum())} of {len(d)}", f"{_p(differences):.2g}"]
+DIFFERENCE = ("difference", "95 % interval, seeds", "other rows", "lower in", "p")
+"""Columns of :func:`difference_cells`."""
+SHARED = (
+    "Seeds are splits of the same rows. The first interval, and Wilcoxon's p, are of more splits of these rows; *other rows*: that of a t "
+    "distribution whose variance is corrected for the rows that splits share (Nadeau and Bengio 2003)."
+)
+
+
+def difference_cells(differences: pd.Series, share: float | None) -> list[str]:
+    """Their mean, its 95 % interval by Student's t, and corrected; in how many seeds they are below 0, and Wilcoxon's p; dashes for none.
+
+    ``share``: test rows for each row that is fitted on; None where seeds do not divide rows.
+    """
+    if differences.empty:
+        return ["–"] * len(DIFFERENCE)
+    mean = float(differences.mean())
+    halves = [half_width(differences, 0.0), np.nan if share is None else half_width(differences, share)]
+    intervals = ["–" if np.isnan(half) else f"{signed(mean - half)} to {signed(mean + half)}" for half in halves]
+    return [signed(mean), *intervals, f"{int((differences < 0).sum())} of {len(differences)}", f"{_p(differences):.2g}"]
 
 
 def _p(differences: pd.Series) -> float:
@@ -139,22 +157,37 @@ def _p(differences: pd.Series) -> float:
 
 
 def correlations(frame: pd.DataFrame, setting: Setting) -> str:
-    """Table 2: Pearson correlation with max group MCE over all (method, seed), and within method."""
+    """Table 2: Pearson correlation with max group MCE over all (method, seed) of the paper's methods, within method, and of all methods."""
     published = setting.published
     said = published[published.item == "Table 2"].set_index("method").value
     wide = frame.pivot(index=["method", "seed"], columns="metric", values="value")
-    lines = head(["with max group MCE", "all runs", "95 % interval", "within method", "published"])
+    theirs = [method for method in setting.in_paper if method in wide.index]
+    title = f"{counted([len(theirs)], 'method')} of the paper"
+    lines = head(["with max group MCE", title, "95 % interval", "within method", "published", "all methods", "within"])
     for metric, row in setting.correlated.items():
         if metric not in wide or len(wide) < 4:
             continue
-        both = wide[[metric, WORST]].dropna()
-        r = both[metric].corr(both[WORST])
-        centred = both - both.groupby("method").transform("mean")
-        within = number(centred[metric].corr(centred[WORST]), 2)
+        everything = wide[[metric, WORST]].dropna()
+        both = everything[everything.index.get_level_values("method").isin(theirs)]
         printed = number(float(said[row])) if row in said.index else "–"
-        lines.append(line([setting.called.get(metric, row or metric), number(r, 2), _interval(both), within, printed]))
+        cells = [_r(both), _interval(both), _r(_centred(both)), printed, _r(everything), _r(_centred(everything))]
+        lines.append(line([setting.called.get(metric, row or metric), *cells]))
     note = "The interval is of seeds drawn anew with all their methods (1,000 times): runs of one seed share a network and its rows."
     return "\n".join([*lines, "", note])
+
+
+def _r(both: pd.DataFrame) -> str:
+    return number(float(both.corr().iloc[0, 1]), 2).replace("-", "−") if len(both) > 1 else "–"
+
+
+def _centred(both: pd.DataFrame) -> pd.DataFrame:
+    return both - both.groupby("method").transform("mean")
+
+
+def _share(record: Record) -> float:
+    """Test rows for each row that is fitted on."""
+    rows: Mapping[str, int] = record["dataset"]
+    return rows["n_test"] / (rows["n_train"] + rows["n_calibration"])
 
 
 def network_of(record: Record) -> str:

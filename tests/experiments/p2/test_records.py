@@ -10,11 +10,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
 from sklearn.frozen import FrozenEstimator
 
 from experiments.p2.cifar10h import scores
-from experiments.p2.records import by_split, claim, entries, half_width, table
+from experiments.p2.records import by_split, claim, entries, table
 from kdgraph.calibration.top_label import TemperatureScaling
 from kdgraph.config import plan
 from kdgraph.metrics import TopLabel, nll, nll_top
@@ -52,14 +51,6 @@ def test_the_full_nll_of_a_confidence_is_that_of_rows_that_are_filled():
     found = by_split(pd.DataFrame(entries([one])))["full_nll"]
     assert found.loc[0, "csts"] == pytest.approx(nll(y, model.predict_proba(X), clip=1e-12), rel=1e-12)
     assert found.loc[0, "none"] == nll(y, X, clip=1e-12)
-
-
-def test_an_interval_is_wider_than_that_of_splits_that_share_nothing():
-    difference = pd.Series([0.1, 0.2, 0.4, 0.1])
-    plain = stats.t.interval(0.95, 3, loc=difference.mean(), scale=stats.sem(difference))
-    assert half_width(difference, 0.0) == pytest.approx((plain[1] - plain[0]) / 2)
-    assert half_width(difference, 0.5) == pytest.approx((plain[1] - plain[0]) / 2 * np.sqrt(1 + 4 * 0.5))
-    assert np.isnan(half_width(pd.Series([0.1]), 0.5))
 
 
 def test_the_table_has_a_row_for_each_calibrator_and_the_parent():

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from experiments.p4.ablation import HISTOGRAM, LOOKED_AT, chosen, fewest_bins, fixed_table, least_brier, most_rows, rules_table
+from kdgraph.calibration.local.base import _best, _Tried
 
 NAME, BINS, WIDEST = HISTOGRAM
 
@@ -38,13 +40,28 @@ def test_each_rule_chooses_what_it_says(frame, rule, bins, bandwidth):
     assert (found.bins == bins).all() and (found.bandwidth == bandwidth).all()
 
 
+@pytest.mark.parametrize(("simplest", "rule"), [(True, fewest_bins), (False, least_brier)])
+@pytest.mark.parametrize("seed", range(3))
+def test_lore_chooses_what_the_rules_choose(seed, simplest, rule):
+    rng = np.random.default_rng(seed)
+    gammas, bins, n = (3.2, 0.4, 0.1), (1, 5, 15), 40
+    tried = [_Tried(b, gammas, rng.uniform(size=(3, n)) + rng.normal(scale=0.05, size=(3, 1)), rng.uniform(5, 50, size=3)) for b in bins]
+    table = pd.DataFrame(
+        setting(0, each.bins, gamma, squared.mean(), n_eff, 0.0) | {"standard_error": squared.std() / np.sqrt(n)}
+        for each in tried
+        for gamma, squared, n_eff in zip(gammas, each.error, each.n_eff, strict=True)
+    )
+    found = table.loc[rule(table)]
+    assert (found.bandwidth, found.bins) == _best(tried, np.ones(n), simplest=simplest)
+
+
 def test_a_setting_is_compared_with_histogram_binning_on_all_seeds_and_on_those_that_nobody_has_looked_at(frame):
     lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in rules_table(frame).splitlines() if line.startswith("|")]
     (simplest,) = [row for row in lines if row[0] == NAME and "simplest" in row[1]]
     assert simplest[2] == ".300" and simplest[5] == "−.223"  # .3 less the mean of .5 to .546
-    assert (simplest[7], simplest[11]) == ("24 of 24", "4 of 4")
+    assert (simplest[8], simplest[13]) == ("24 of 24", "4 of 4")
     (itself,) = [row for row in lines if row[0] == NAME and "most rows" in row[1]]
-    assert itself[5:9] == ["+.000", "+.000 to +.000", "0 of 24", "1"]
+    assert itself[5:10] == ["+.000", "+.000 to +.000", "+.000 to +.000", "0 of 24", "1"]
     assert rules_table(frame).endswith("Histogram binning: .523 ± .014; one confidence for all rows: .100 ± .000.")
 
 

@@ -26,8 +26,9 @@ def record(method: str, seed: int, dataset: str = "crime", metrics: list[str] = 
         for name in metrics
     ]
     parent = {"stop_on": "validation_accuracy", "patience": patience, "max_epochs": 10}
+    rows = {"n_train": 994, "n_calibration": 500, "n_test": 500}
     held = [entry | {"on": "calibration", "value": 7.0} for entry in test]
-    return {"method": method, "seed": seed, "dataset": {"name": dataset}, "config": {"parent": parent}, "metrics": [*held, *test]}
+    return {"method": method, "seed": seed, "dataset": {"name": dataset, **rows}, "config": {"parent": parent}, "metrics": [*held, *test]}
 
 
 @pytest.fixture(scope="module")
@@ -68,8 +69,9 @@ def test_ours_stands_beside_what_was_published(frame) -> None:
 
 
 def test_pairs_are_tested_seed_by_seed(frame) -> None:
-    table = paired(frame, crime.SETTING)
-    against = {row[0]: row[1:] for row in ([c.strip() for c in each.strip("|").split("|")][1:] for each in table.splitlines()[2:])}
+    table = paired(frame, crime.SETTING, 0.4)
+    lines = [line for line in table.splitlines()[2:] if line.startswith("|")]
+    against = {row[0]: row[1:] for row in ([c.strip() for c in each.strip("|").split("|")][1:] for each in lines)}
     assert set(against) == {"none", "histogram"}
     p = []
     for method, cells in against.items():
@@ -77,10 +79,12 @@ def test_pairs_are_tested_seed_by_seed(frame) -> None:
         interval = stats.ttest_rel(first, second).confidence_interval(0.95)
         bounds = [float(part.replace("−", "-")) for part in cells[1].split(" to ")]
         np.testing.assert_allclose(bounds, [interval.low, interval.high], atol=6e-4)  # three digits are printed
-        assert cells[2] == f"{(first < second).sum()} of {SEEDS}"
+        wider = [float(part.replace("−", "-")) for part in cells[2].split(" to ")]
+        np.testing.assert_allclose(np.ptp(wider), np.ptp(bounds) * np.sqrt(1 + SEEDS * 0.4), atol=2e-3)
+        assert cells[3] == f"{(first < second).sum()} of {SEEDS}"
         p.append(stats.wilcoxon(first, second).pvalue)
-        assert float(cells[3]) == pytest.approx(p[-1], rel=0.05)  # and two of p
-    corrected = [float(cells[4]) for cells in against.values()]
+        assert float(cells[4]) == pytest.approx(p[-1], rel=0.05)  # and two of p
+    corrected = [float(cells[5]) for cells in against.values()]
     expected = max(2 * min(p), max(p)), min(1.0, 2 * min(p))
     np.testing.assert_allclose(sorted(corrected, reverse=True), [min(1.0, expected[0]), expected[1]], rtol=0.05)
 
@@ -97,6 +101,13 @@ def test_correlations_are_over_runs_and_within_methods(frame) -> None:
     low, high = (float(part) for part in rows["MCE"][1].split(" to "))
     assert low < r < high
     assert rows["MCE"][3] == ".233"
+    assert rows["MCE"][4:] == [rows["MCE"][0], rows["MCE"][2]]  # all of these methods are the paper's
+
+
+def test_methods_that_the_paper_does_not_have_are_in_a_column_of_their_own(records) -> None:
+    ours = pd.DataFrame(entries([*records, *(record("lore_free", seed) for seed in range(SEEDS))]))
+    alone, together = (rows_of(correlations(pd.DataFrame(each), crime.SETTING))["ECE"] for each in (pd.DataFrame(entries(records)), ours))
+    assert alone[:4] == together[:4] and alone[4:] != together[4:]
 
 
 def test_what_is_not_run_shows_only_what_was_published(frame) -> None:
