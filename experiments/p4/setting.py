@@ -209,7 +209,7 @@ def _interval(both: pd.DataFrame, draws: int = 1000) -> str:
         drawn = np.concatenate([by_seed[seeds[i]] for i in rng.integers(len(seeds), size=len(seeds))])
         found.append(np.corrcoef(drawn.T)[0, 1])
     low, high = np.nanpercentile(found, [2.5, 97.5])
-    return f"{number(low, 2)} to {number(high, 2)}"
+    return f"{number(low, 2)} to {number(high, 2)}".replace("-", "−")
 
 
 def _mean(frame: pd.DataFrame, method: str, metric: str, factor: float = 1.0) -> str:

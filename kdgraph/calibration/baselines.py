@@ -117,10 +117,16 @@ def _last_of(parent: Any) -> Any:
 
 
 def score_map(parent: Any, method: MapName, rows: Rows, classes: np.ndarray) -> CalibratedClassifierCV:
-    """The map ``method`` behind the fitted ``parent``, fitted on ``rows``, which need some of every one of the ``classes``, [K]."""
+    """The map ``method`` behind the fitted ``parent``, fitted on ``rows``.
+
+    They need some of every one of the ``classes``, [K]; for "temperature", some of two of them.
+    """
     frozen = parent if isinstance(parent, FrozenEstimator) else FrozenEstimator(parent)
     missing = np.setdiff1d(np.arange(len(classes)), rows.y)
-    if method == "temperature" and 0 < len(missing) < len(classes) - 1:  # it needs two, scikit-learn all: rows that weigh nothing
+    if method == "temperature" and len(missing) >= len(classes) - 1:
+        found = classes[np.unique(rows.y)].tolist()
+        raise ValueError(f"temperature calibration needs rows of two classes, the calibration rows have only {found}")
+    if method == "temperature" and len(missing):  # scikit-learn needs all: rows that weigh nothing
         rows = rows + replace(rows[np.zeros(len(missing), dtype=np.intp)], y=missing, weight=np.zeros(len(missing)))
     elif len(missing):
         named = classes[missing].tolist()

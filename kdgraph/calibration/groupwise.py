@@ -11,6 +11,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from kdgraph.calibration.known_groups import known_groups
 from kdgraph.parameters import Count
 from kdgraph.parents import PostHocClassifier, Rows, seeded_clone
 from kdgraph.parents.rows import one_each, take
@@ -73,12 +74,12 @@ class GroupWise(PostHocClassifier):
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         if self.calibrator is None:
             raise ValueError("GroupWise needs a calibrator, got None")
-        if calibration.group is None:
-            raise ValueError("GroupWise needs the group of each row: groups, and groups_calibration where there are calibration rows")
+        needed = "GroupWise needs the group of each row: groups, and groups_calibration where there are calibration rows"
+        of_row = known_groups(calibration, "GroupWise", needed)
         self.shared_ = self._fitted(train, calibration)
         groups, self.calibrators_, self.without_ = [], [], {}
-        for group in np.unique(calibration.group).tolist():
-            mine = calibration[calibration.group == group]
+        for group in np.unique(of_row).tolist():
+            mine = calibration[of_row == group]
             if len(mine) < self.min_rows:
                 self.without_[group] = f"{len(mine)} calibration rows"
                 continue

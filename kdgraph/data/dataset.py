@@ -42,6 +42,7 @@ class Dataset:
     split_groups : Int[n] or None; rows of one of them stay together in a split.
     groups : Int[n] or None, positions in ``group_names``: whom a row belongs to, where groups are to be measured apart.
     group_names : of the groups; a group may have no row.
+    groups_are_target : whether the group of a row is its label, for metrics by true class; nothing is fitted by such groups.
     posterior : the true P(y|x) as a vectorised function, or None where nobody knows it.
     distribution : in a regression the true distribution of y at each row, likewise.
     categories : for each feature its values as text, sorted, or None where it is numeric; empty where all are numeric.
@@ -67,6 +68,7 @@ class Dataset:
     distribution: Callable[[np.ndarray], Distribution] | None = field(default=None, compare=False)
     groups: np.ndarray | None = None
     group_names: tuple[str, ...] = ()
+    groups_are_target: bool = False
 
     def __post_init__(self) -> None:
         if self.X.ndim not in (2, 4) or len(self.X) != len(self.y):

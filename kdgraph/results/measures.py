@@ -108,11 +108,14 @@ class Measure:
     def label(self) -> str:
         """As tables call it, with the options that are numbers: ``ECE (15 bins)``, ``OCE on blend, epsilon 0.5``.
 
-        Of what was not measured of rows it says so: ``AUROC of sets of 20 rows at radius 2``.
+        Of what was not measured in the rows' own features, or not of rows, it says so: ``MLCE in pca (bandwidth 0.4)``, ``AUROC of sets of
+        20 rows at radius 2``.
         """
-        numbers = [f"{value} {key}" if key == "bins" else f"{key} {value}" for key, value in self.options if _is_number(value)]
+        space = "".join(f" in {value}" for key, value in self.options if key == "space")
+        told = [(key, value) for key, value in self.options if key != "space" and _is_number(value)]
+        numbers = [f"{value} {key}" if key == "bins" else f"{key} {value}" for key, value in told]
         units = "" if self.n_of == ROWS else f" of {self.n_of}"
-        return self.name + (f" ({', '.join(numbers)})" if numbers else "") + units + self._where
+        return self.name + space + (f" ({', '.join(numbers)})" if numbers else "") + units + self._where
 
     @property
     def better(self) -> Better:

@@ -1,7 +1,8 @@
 """What goes with what: a parent with its rows, and each part with what it stands on.
 
 Parts say it themselves: by the methods that they have, by scikit-learn's tags, by ``parent_says``, the method that a part needs of its
-parent, and by ``parent_is``, the kind that it must be. What is known of classes is refused before a run starts; the rest once the rows are
+parent, and by ``parent_is``, the kind that it must be; a ground says by ``takes_groups`` that it is told whom a row belongs to, and what
+stands on it has no way to tell it. What is known of classes is refused before a run starts; the rest once the rows are
 there, still before anything is fitted.
 """
 
@@ -121,6 +122,9 @@ def check_ground(group: str, node: Node, part: Any, ground: Any, called: str) ->
     from kdgraph.geometry import kind_of
 
     needed = getattr(part, "parent_says", None)
+    if needed == "predict_proba" and getattr(ground, "takes_groups", False):
+        what = f"{called} wants to know the group of each row, and {group}={node['name']} does not tell it"
+        raise ConfigError(f"{what}; choose {group}=none, or a calibrator that treats no group apart: calibrator=isotonic")
     if needed is not None and not hasattr(ground, needed):
         what = _GIVES.get(needed, needed)
         fill = f", or {called.partition('=')[0]}.fill_proba=true" if hasattr(ground, "fill_proba") else ""

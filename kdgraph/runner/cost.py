@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,20 +21,30 @@ class Cost:
     peak_memory_mb: float = 0.0
 
 
+_around: ContextVar[Cost | None] = ContextVar("_around", default=None)
+"""The cost of the block that is being measured, if one is."""
+
+
 @contextmanager
 def measured() -> Iterator[Cost]:
     """Fill in the cost when the block ends.
 
-    Linux can forget the old peak, so each stage has its own; elsewhere the peak is that of the process so far.
+    Linux can forget the old peak, so each stage has its own; elsewhere the peak is that of the process so far. What is measured inside of
+    another block counts there too, and so does what that block needed before.
     """
-    cost = Cost()
+    cost, around = Cost(), _around.get()
+    if around is not None:
+        around.peak_memory_mb = max(around.peak_memory_mb, _peak_mb())
     _forget_peak()
-    start = time.perf_counter()
+    start, inside = time.perf_counter(), _around.set(cost)
     try:
         yield cost
     finally:
+        _around.reset(inside)
         cost.seconds = time.perf_counter() - start
-        cost.peak_memory_mb = _peak_mb()
+        cost.peak_memory_mb = max(cost.peak_memory_mb, _peak_mb())
+        if around is not None:
+            around.peak_memory_mb = max(around.peak_memory_mb, cost.peak_memory_mb)
 
 
 def _forget_peak() -> None:

@@ -32,7 +32,11 @@ def measure(
         the key.
     splits : where the prior and the features of the test rows come from.
     source : what an error calls the data.
-    spaces : (name, "test" or "calibration") → Float[n, m], where the rows lie in a space that a metric names.
+    spaces : (name, "test" or "calibration") → Float[n, m], where the rows lie in a space that a metric names; None where no metric does.
+
+    Raises
+    ------
+    ValueError : of a metric in a space, where there are none.
     """
     test = next(found for found in predictions if found.on == "test")
     numbers: list[Entry] = []
@@ -43,6 +47,8 @@ def measure(
         with sharing():
             for key, name, options in _tables_first(wanted):
                 space = space_of(wanted[key])
+                if space is not None and spaces is None:
+                    raise ValueError(f"metrics.{found.on}.{key} measures in the space '{space}', and none is given: pass spaces")
                 for of, known in inputs.items():
                     if space is not None and spaces is not None:
                         known = {**known, "X": spaces(space, found.on)}

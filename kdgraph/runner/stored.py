@@ -6,6 +6,7 @@ little, and its fingerprint is how changed data are noticed. More test rows fit 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -88,10 +89,13 @@ class StoredStages:
         return found
 
     def _space(self, name: str, make: Callable[[], np.ndarray]) -> np.ndarray:
-        """An embedding from the store, or made and kept there, for other methods on the parent."""
+        """An embedding from the store, or made and kept there, for other methods on the parent; each of them hears what it warned of."""
         node = self.config.spaces[name.rpartition(" ")[0]]
         key = stage_key("space", self.splits.fingerprint, {"of": self.keys["fit"], "node": node, "name": name}, self.config.seed)
-        return self.store.get_or_make("space", key, make).value
+        made = self.store.get_or_make("space", key, make)
+        for message in made.warnings:
+            warnings.warn(message, stacklevel=2)
+        return made.value
 
 
 def stage_keys(config: RunConfig, splits: Splits) -> dict[str, str]:

@@ -114,7 +114,9 @@ def test_a_group_of_one_class_has_finite_probabilities(parent, rows):
     X, y, groups, new, of_new = rows
     for method in ("temperature", "isotonic", "sigmoid"):
         model = fitted(parent, (X, y, np.where(y == 1, "right", groups)), ScoreMap(None, method=method))
-        assert model.without_["right"] == f"{method} calibration needs rows of every class, the calibration rows have none of [0]"
+        needed = "two classes, the calibration rows have only [1]" if method == "temperature" else None
+        needed = needed or "every class, the calibration rows have none of [0]"
+        assert model.without_["right"] == f"{method} calibration needs rows of {needed}"
         proba = model.predict_proba(new, np.where(np.arange(100) < 50, "right", of_new))
         np.testing.assert_allclose(proba.sum(axis=1), 1, atol=1e-12)
 
@@ -156,11 +158,21 @@ def test_a_data_frame_stays_one(rows):
 
 def test_what_is_missing_is_told_in_one_line(parent, rows):
     X, y, groups, new, _ = rows
+    such = f"({(groups == 'Ada').sum()} such); name one, or leave the row out"
+    nobody = f"GroupWise needs the group of each row, got {{}} among those of the calibration rows {such}"
     cases = [
         (lambda: GroupWise(parent).fit(X, y, groups=groups), "GroupWise needs a calibrator, got None"),
         (
             lambda: GroupWise(parent, ScoreMap(None)).fit(X, y),
             "GroupWise needs the group of each row: groups, and groups_calibration where there are calibration rows",
+        ),
+        (
+            lambda: fitted(parent, (X, y, np.where(groups == "Ada", None, groups)), ScoreMap(None)),
+            nobody.format(None),
+        ),
+        (
+            lambda: fitted(parent, (X, y, np.where(groups == "Ada", np.nan, 1.0)), ScoreMap(None)),
+            nobody.format(np.nan),
         ),
         (
             lambda: GroupWise(parent, ScoreMap(None)).fit(X, y, groups=groups[:5]),
@@ -179,3 +191,6 @@ def test_what_is_missing_is_told_in_one_line(parent, rows):
         with pytest.raises(ValueError) as caught:  # noqa: PT011 - the whole sentence is compared
             call()
         assert str(caught.value) == sentence
+    local = LocalRecalibration(parent, kernel="group")
+    with pytest.raises(ValueError, match=r"^LocalRecalibration with kernel=group needs the group of each row, got None among those of"):
+        local.fit(X, y, X_calibration=X, y_calibration=y, groups_calibration=np.where(groups == "Ada", None, groups))

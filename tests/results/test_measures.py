@@ -68,6 +68,14 @@ def test_options_that_are_numbers_are_told(record) -> None:
     assert [measure.label for measure, _ in measured(one)][:2] == ["coverage (level 0.9)", "my_score (k 3)"]
 
 
+def test_the_space_in_which_it_was_measured_is_told(record) -> None:
+    given = {"one": {"metric": "mlce", "space": "pca", "bandwidth": 0.4}, "two": {"metric": "mlce", "space": "2", "bandwidth": 0.2}}
+    one = record(values=dict.fromkeys(given, 0.5), config={f"metrics.test.{name}": options for name, options in given.items()})
+    for name in given:
+        one["about_metrics"][name] = {"label": "MLCE", "better": "lower", "metric": "mlce"}
+    assert list(tell_apart(measures_of(one)).values()) == ["MLCE in pca (bandwidth 0.4)", "MLCE in 2 (bandwidth 0.2)"]
+
+
 def test_where_better_is(record) -> None:
     far = [f"{name}@sphere:radius={radius}" for name, radius in (("mmc", 1), ("mmc", 2), ("oce", 2), ("auroc", 2))]
     ids = ["error", "coverage", "mmc", *far, "new@x"]

@@ -41,6 +41,11 @@ REFUSED = {
         ["calibrator=histogram", "gate=density"],
         "gate=density needs class probabilities, and calibrator=histogram gives none; choose gate=none, or calibrator.fill_proba=true",
     ),
+    "a gate around what is told of groups": (
+        ["calibrator=group_temperature", "gate=density"],
+        "calibrator=group_temperature wants to know the group of each row, and gate=density does not tell it; "
+        "choose gate=none, or a calibrator that treats no group apart: calibrator=isotonic",
+    ),
     "a network's calibrator on a forest": (
         ["method=kdf", "calibrator=kdn"],
         "calibrator=kdn stands on a network, and parent=random_forest is a forest; choose parent=mlp",

@@ -24,3 +24,18 @@ def test_the_peak_of_an_earlier_stage_does_not_count():
     with measured() as small:
         pass
     assert large.peak_memory_mb > small.peak_memory_mb + 100
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux forgets a peak")
+def test_a_block_keeps_the_peak_that_it_had_before_and_in_a_block_inside_of_it():
+    with measured() as outer:
+        np.ones(30_000_000).sum()
+        with measured() as inner:
+            pass
+    assert outer.peak_memory_mb > inner.peak_memory_mb + 100
+    with measured() as outer:
+        with measured() as inner:
+            np.ones(30_000_000).sum()
+        with measured() as last:
+            pass
+    assert outer.peak_memory_mb >= inner.peak_memory_mb > last.peak_memory_mb + 100

@@ -10,6 +10,7 @@ from kdgraph.calibration import GroupWise
 from kdgraph.calibration.local import LocalRecalibration
 from kdgraph.calibration.top_label import HistogramBinning
 from kdgraph.config import compose
+from kdgraph.errors import DataError
 from kdgraph.metrics import METRICS, TopLabel
 from kdgraph.metrics.grouping import Groups
 from kdgraph.runner.run import run
@@ -81,8 +82,6 @@ def test_rows_out_of_distribution_belong_to_nobody(name, made, monkeypatch):
 
 
 def test_without_groups_what_needs_them_says_so(made):
-    from kdgraph.errors import DataError
-
     with pytest.raises((DataError, ValueError), match="groups") as caught:
         run(made("method=group_histogram", "dataset.group=null", "dataset.drop=[who]", "ood=none", "metrics=top_label"))
     assert "\n" not in str(caught.value)
@@ -99,3 +98,15 @@ def test_group_histogram_is_a_histogram_for_each_group(made):
         alone.fit(splits.train.X, splits.train.y, X_calibration=rows.X[mine], y_calibration=rows.y[mine])
         taken = alone._rows_at(alone.curves_[0], part.estimator.predict_proba(splits.test.X[of_test]).max(axis=1)) > 0
         np.testing.assert_allclose(said[of_test][taken], alone.predict_confidence(splits.test.X[of_test])[taken], atol=1e-15)
+
+
+def test_nothing_is_fitted_by_groups_that_are_the_target(made):
+    overrides = ["dataset.group=label", "dataset.drop=[who]", "ood=none", "parent.n_estimators=2"]
+    told = (
+        "the groups of my are its target, and LocalRecalibration would be told the label of each test row; "
+        "name another column for dataset.group, or choose a method that treats no group apart"
+    )
+    with pytest.raises(DataError) as caught:
+        run(made("method=group_histogram", *overrides, "metrics=top_label"))
+    assert str(caught.value) == told
+    assert run(made("method=histogram", *overrides, "metrics=groups"))["dataset"]["source"]["target_and_group"] == "label"

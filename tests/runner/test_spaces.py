@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
+from kdgraph.answers import Model
 from kdgraph.config import compose
 from kdgraph.features import FeatureMap
 from kdgraph.metrics import TopLabel, asked, lce, mlce, space_of
+from kdgraph.runner.evaluate import evaluate
 from kdgraph.runner.run import run
 from kdgraph.runner.spaces import Spaces
 from kdgraph.runner.stages import calibrate, fit, split, stage_rng
@@ -64,6 +68,25 @@ def test_another_method_on_the_parent_is_measured_in_the_same_space_without_a_ne
         assert first[metric, "test", "calibrated"] != second[metric, "test", "calibrated"]
     again = values(run(made("method=isotonic_top", *more, "force=true")))
     assert sorted(calls) == ["pca", "pca", "tsne", "tsne"] and again == second
+
+
+@pytest.mark.filterwarnings("default")
+def test_each_run_is_told_what_an_embedding_warned_of(made, monkeypatch):
+    def fit(self, parent, X):
+        warnings.warn("the map did not settle", stacklevel=2)
+        return self
+
+    monkeypatch.setattr(FeatureMap, "fit", fit)
+    monkeypatch.setattr(FeatureMap, "transform", lambda self, parent, X: X)
+    for method in ("histogram", "isotonic_top"):  # one makes it, the other has it from the store
+        assert run(made(f"method={method}", *ASKED))["warnings"] == [{"stage": "evaluate", "message": "the map did not settle"}]
+
+
+def test_a_metric_in_a_space_is_not_measured_in_the_features_where_no_space_is_given(made):
+    config = made("method=none", *ASKED)
+    splits, parent, model = remade(config)
+    with pytest.raises(ValueError, match=r"^metrics.test.lce_leaves measures in the space 'leaves', and none is given: pass spaces$"):
+        evaluate(Model(parent), model, config.measures, dataset=config.dataset, ood=config.ood, splits=splits, seed=3)
 
 
 def test_an_embedding_is_made_when_it_is_asked_for_first_and_once(made):

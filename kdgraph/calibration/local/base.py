@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
+from kdgraph.calibration.known_groups import known_groups
 from kdgraph.calibration.local.neighbours import NO_GROUP, LocalKernel, Neighbours, Places, Sight
 from kdgraph.features import FeatureMap
 from kdgraph.metrics import TopLabel
@@ -200,9 +201,8 @@ class Local:
         return map_.fit(self.estimator_, stacked(X, self._validated(self._embedded_with)[0]))
 
     def _groups_given(self, rows: Rows) -> np.ndarray:
-        if rows.group is None:
-            raise ValueError(f"{type(self).__name__} with kernel=group needs the groups of the calibration rows: groups_calibration")
-        return rows.group
+        needed = f"{type(self).__name__} with kernel=group"
+        return known_groups(rows, needed, f"{needed} needs the groups of the calibration rows: groups_calibration")
 
     def _positions(self, groups: Any, n: int) -> np.ndarray:
         """Int[n]: positions among ``groups_``; of a group that is not among them, :data:`NO_GROUP`."""

@@ -35,7 +35,8 @@ class ColumnOptions:
     require : ``numeric`` shuts out a table with categorical columns or missing values.
     threshold : cuts a numeric target into two classes, see :data:`kdgraph.data.frames.targets.Threshold`.
     group : whom a row belongs to, where groups are measured apart: a column, or several of numbers or truth values, of which the largest
-        counts (:func:`kdgraph.data.frames.groups.groups_of`). They are features too, unless ``drop`` has them.
+        counts (:func:`kdgraph.data.frames.groups.groups_of`). They are features too, unless ``drop`` has them; columns of the target may be
+        among them, which :attr:`Dataset.facts` then tells.
     split_at : the last number of ``split_column`` that trains, and the last that calibrates; larger ones test. Empty: it has words.
     """
 
@@ -105,6 +106,8 @@ def from_frame(
     if features.shape[1] == 0:
         aside = f"the {len(frame.columns) - len(targets)} columns put aside"
         raise DataError(f"{name}: no feature is left beside the target '{shortened(targets)}' and {aside}")
+    of_groups = names_of(options.group)
+    shared = [column for column in of_groups if column in targets]
     labels, said = target_column(name, frame, target, options.threshold, options.task)
     declared = kinds.get(target) if isinstance(target, str) and options.threshold is None else None
     y, classes, task = encode_target(name, labels, options.task, declared)
@@ -124,9 +127,10 @@ def from_frame(
         split_groups=None if options.split_groups is None else groups_of(name, "split_groups", frame, options.split_groups)[0],
         groups=groups,
         group_names=group_names,
+        groups_are_target=bool(shared) and set(targets) == set(of_groups),
         categories=categories if any(categories) else (),
         roles=_roles(name, frame, options),
-        facts={**facts, **said},
+        facts={**facts, **said, **({"target_and_group": ", ".join(shared)} if shared else {})},
     )
 
 
@@ -160,6 +164,8 @@ def _check_names(name: str, frame: pd.DataFrame, target: str | Sequence[str], op
     targets = names_of(target)
     if not targets:
         raise DataError(f"{name}: dataset.target must name a column, or several, got {list(target)}")
+    if options.group is not None and not names_of(options.group):
+        raise DataError(f"{name}: dataset.group must name a column, or several, got {list(options.group)}; without groups it is null")
     named = {
         "target": targets,
         "drop": options.drop,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -45,9 +46,9 @@ class ScoreFile:
     made_by : the command that makes the file, which is told where it is not there.
     name : what runs are called; None: the file's name without its ending.
     group : column of a table, or array of a .npz file, that says whom a row belongs to, where groups are measured apart.
-    features : arrays [n, m] of a .npz file, or first words of columns of a table ("hidden" for hidden1, hidden2, …), each a layer in which
-        methods and metrics that look for near rows can look (``features.layer``); the first where they name none. Calibrators of scores do
-        not see them.
+    features : arrays [n, m] of a .npz file, or first words of columns of a table ("hidden" for hidden1, hidden2, …, with nothing but a
+        number behind it), each a layer in which methods and metrics that look for near rows can look (``features.layer``); the first where
+        they name none. Calibrators of scores do not see them.
     """
 
     def __init__(
@@ -151,6 +152,7 @@ class ScoreFile:
         if self.split_column is not None:
             found["roles"] = roles_of_column(self.name, columns[self.split_column], trains=False)
         if self.group is not None:
+            found["groups_are_target"] = self.group == self.target
             found["groups"], found["group_names"] = groups_of_values(self.name, f"dataset.group='{self.group}'", columns[self.group])
         return found
 
@@ -164,10 +166,11 @@ class ScoreFile:
                 raise no_such_column(self.name, key, column, list(frame.columns))
         labels = frame[self.target].astype(str)
         columns = [column for column in frame.columns if column not in (self.target, self.split_column, self.group)]
-        layers = {name: frame[[column for column in columns if column.startswith(name)]] for name in self.features}
+        layers = {name: frame[[column for column in columns if re.fullmatch(f"{re.escape(name)}[0-9]+", column)]] for name in self.features}
         if missing := [name for name, found in layers.items() if not found.shape[1]]:
-            raise DataError(f"{self.name}: no column begins with '{missing[0]}' (dataset.features); name the first word of columns")
-        columns = [column for column in columns if not column.startswith(tuple(self.features))]
+            rule = f"no column is '{missing[0]}' with a number behind it (dataset.features)"
+            raise DataError(f"{self.name}: {rule}; name the first word of columns, as hidden of hidden1 and hidden2")
+        columns = [column for column in columns if not any(column in found for found in layers.values())]
         are_numbers = all(column.isdigit() for column in columns)
         columns.sort(key=int if are_numbers else str)
         if unknown := sorted(set(labels) - set(columns)):

@@ -77,6 +77,15 @@ def test_groups_are_features_too_unless_they_are_dropped():
 def test_the_target_may_be_the_group():
     data = load(frame(), group="y")
     assert data.group_names == ("a", "b") and data.groups is not None and data.groups.tolist() == data.y.tolist()
+    assert data.groups_are_target and data.facts == {"target_and_group": "y"}
+
+
+def test_columns_that_target_and_group_share_are_told():
+    table = frame(p=[1, 0, 1, 0], q=[0, 1, 0, 1], r=[0, 1, 1, 0])
+    shared = from_frame("t", table, ["p", "q"], options=ColumnOptions(group=["p", "r"]))
+    assert not shared.groups_are_target and shared.facts == {"target_and_group": "p"}
+    assert from_frame("t", table, ["p", "q"], options=ColumnOptions(group=["q", "p"])).groups_are_target
+    assert load(table, group="p").facts == {}
 
 
 def test_rows_and_classes_that_are_left_out_leave_their_groups():
@@ -108,6 +117,7 @@ def test_groups_are_part_of_the_fingerprint():
             ["x", "p"],
             "t: dataset.group names 'p', which has 'u'; of several columns the largest counts, so each must hold numbers or truth values",
         ),
+        ({}, [], "t: dataset.group must name a column, or several, got []; without groups it is null"),
         ({"p": [1, 0, 1, 0]}, ["p", "qq"], "t has no column 'qq' (dataset.group); it has x, p, y"),
     ],
 )

@@ -170,6 +170,7 @@ def test_groups_of_rows_in_an_array_and_in_a_column():
     data = ScoreFile("my.npz", group="town").load()
     assert data.groups is not None and data.groups.tolist() == [1, 0] * 20 and data.group_names == ("Bonn", "Ulm")
     assert ScoreFile("my.npz").load().groups is None
+    assert ScoreFile("my.npz", group="label").load().groups_are_target and not data.groups_are_target
     pd.DataFrame(P, columns=list("012")).assign(label=Y, town=TOWNS).to_csv("my.csv", index=False)
     data = ScoreFile("my.csv", group="town").load()
     assert data.groups is not None and data.groups.tolist() == [1, 0] * 20 and data.feature_names == ("0", "1", "2")
@@ -205,6 +206,13 @@ def test_features_of_arrays_and_of_columns():
     np.testing.assert_allclose(data.X, np.hstack([P, HIDDEN[:, ::-1]]), atol=1e-15)
 
 
+def test_a_layer_is_a_word_and_a_number():
+    columns = ["0", "1", "2", "h1", "h2", "h10", "h2_1", "h2_2"]
+    pd.DataFrame(np.hstack([P, np.zeros((40, 5))]), columns=columns).assign(label=Y).to_csv("my.csv", index=False)
+    data = ScoreFile("my.csv", features=["h", "h2_"]).load()
+    assert data.given_layers == (("h", 3), ("h2_", 2)) and data.feature_names == tuple(columns)
+
+
 @pytest.mark.parametrize(
     ("hidden", "features", "message"),
     [
@@ -224,5 +232,9 @@ def test_features_that_cannot_be_used_are_told(hidden, features, message):
 
 def test_columns_of_features_that_are_not_there():
     pd.DataFrame(P, columns=list("012")).assign(label=Y).to_csv("my.csv", index=False)
-    with pytest.raises(DataError, match=r"^my: no column begins with 'hidden' \(dataset.features\); name the first word of columns$"):
+    with pytest.raises(DataError) as caught:
         ScoreFile("my.csv", features=["hidden"]).load()
+    assert str(caught.value) == (
+        "my: no column is 'hidden' with a number behind it (dataset.features); "
+        "name the first word of columns, as hidden of hidden1 and hidden2"
+    )

@@ -98,7 +98,7 @@ def test_correlations_are_over_runs_and_within_methods(frame) -> None:
     within = np.corrcoef(*((each - each.mean(axis=1, keepdims=True)).ravel() for each in (first, second)))[0, 1]
     assert float(rows["MCE"][0].replace("−", "-")) == pytest.approx(r, abs=0.006)
     assert float(rows["MCE"][2].replace("−", "-")) == pytest.approx(within, abs=0.006)
-    low, high = (float(part) for part in rows["MCE"][1].split(" to "))
+    low, high = (float(part.replace("−", "-")) for part in rows["MCE"][1].split(" to "))
     assert low < r < high
     assert rows["MCE"][3] == ".233"
     assert rows["MCE"][4:] == [rows["MCE"][0], rows["MCE"][2]]  # all of these methods are the paper's

@@ -72,10 +72,12 @@ def test_it_calibrates_a_network_that_would_be_too_sure():
 
 
 def test_an_ensemble_is_calibrated_too():
-    X, y = noisy(200)
-    options = {**SMALL, "members": 2, "max_epochs": 30, "patience": None}
-    plain, calibrated = (MultilayerPerceptronEnsemble(**options, **more).fit(X, y) for more in ({}, {"loss": "mmce", "mmce_weight": 8.0}))
-    assert mmce(y, calibrated.predict_proba(X)) != mmce(y, plain.predict_proba(X)) and calibrated.score(X, y) > 0.7
+    """On new rows the error was 0.10 to 0.13 without it in four seeds, and 0.03 to 0.07 with it."""
+    train, test = of_many_features(100, 0), of_many_features(2000, 1)
+    options = {**SMALL, "members": 2, "patience": None}
+    plain, calibrated = (MultilayerPerceptronEnsemble(**options, **more).fit(*train) for more in ({}, {"loss": "mmce", "mmce_weight": 8.0}))
+    errors = [mmce(test[1], net.predict_proba(test[0])) for net in (plain, calibrated)]
+    assert errors[1] < 0.8 * errors[0] and calibrated.score(*test) > plain.score(*test) - 0.02
 
 
 @pytest.mark.parametrize(
