@@ -41,8 +41,8 @@ class FeatureMap(BaseEstimator):
 
     Notes
     -----
-    Each axis by itself is not standardised: on Communities and Crime that costs .05 to .07 of group-wise MCE, since small principal
-    components are noise.
+    Each axis by itself is not standardised: on Communities and Crime that costs .1 to .5 of group-wise MCE, since small principal
+    components are noise (``experiments/p4/ablation.py``).
 
     References
     ----------
@@ -85,7 +85,7 @@ class FeatureMap(BaseEstimator):
         self.reduction_ = reduction_of(self.reduce, self.dimensions, features, seed)
         if self.reduction_ is not None:
             with np.errstate(invalid="ignore", divide="ignore"):  # shares of the variance of one row, or of rows that are all alike
-                self.reduction_.fit(features if self.reduce == "pca" else dense(features))
+                self.reduction_.fit(features)
         self.unit_ = self._unit(features) if self.scale == "rms" else 1.0
         return self
 
@@ -95,6 +95,7 @@ class FeatureMap(BaseEstimator):
         Raises
         ------
         ValueError : for new rows, where the map :attr:`is_joint`.
+        ParameterError : for leaves that nothing reduces, if they are more than :data:`~kdgraph.features.reductions.LARGEST` numbers.
         """
         return dense(self.vectors(parent, X))
 
@@ -115,4 +116,4 @@ class FeatureMap(BaseEstimator):
     def _reduced(self, features: Any) -> Any:
         if self.reduction_ is None:
             return features
-        return np.asarray(self.reduction_.transform(features if self.reduce == "pca" else dense(features)), dtype=np.float64)
+        return np.asarray(self.reduction_.transform(features), dtype=np.float64)

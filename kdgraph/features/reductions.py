@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from importlib.util import find_spec
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -16,9 +17,13 @@ from kdgraph.errors import ParameterError
 
 Reduction = Literal["none", "pca", "tsne", "umap"]
 """pca: principal components; of leaves, which are sparse, singular vectors without centring. tsne: only of the rows that it was fitted
-on (:class:`JointEmbedding`). umap: ``pip install kdgraph[umap]``."""
+on (:class:`JointEmbedding`). umap: ``pip install kdgraph[umap]``. Of leaves both begin with :data:`BEFORE` singular vectors."""
 DIMENSIONS: dict[str, int] = {"pca": 20, "tsne": 2, "umap": 2}
 """As Luo et al., Section 3.2, have them for tables; for images they take 50 principal components, and 3 dimensions of t-SNE."""
+BEFORE = 50
+"""Dimensions at most in which t-SNE and UMAP get what is sparse, as scikit-learn advises: dense, leaves would be rows × all leaves."""
+LARGEST = 2**27
+"""Numbers that leaves may become as an array, 1 GiB; of 500 trees that are not pruned, some 1,000 rows."""
 
 
 class JointEmbedding:
@@ -27,21 +32,26 @@ class JointEmbedding:
     Attributes
     ----------
     place_ : digest of a row's features → its number in ``embedding_``, Float[n, m]. Of equal rows all have the place of the first.
+    before_ : of more than :data:`BEFORE` columns that are sparse, their singular vectors; else None.
     """
 
     def __init__(self, dimensions: int, random_state: Any = None) -> None:
         self.dimensions = dimensions
         self.random_state = random_state
 
-    def fit(self, features: np.ndarray) -> JointEmbedding:
-        """Embed Float[n, d]; on one thread, since scikit-learn's sums depend on how many there are, and t-SNE on every bit."""
-        self.embedding_ = self._embedded(features).astype(np.float64)
+    def fit(self, features: Any) -> JointEmbedding:
+        """Embed Float[n, d], or sparse; on one thread, since scikit-learn's sums depend on how many there are, and t-SNE on every bit."""
+        self.before_ = None
+        if issparse(features) and features.shape[1] > BEFORE:
+            with threadpool_limits(1):
+                self.before_ = TruncatedSVD(min(BEFORE, features.shape[0]), random_state=self.random_state).fit(features)
+        self.embedding_ = self._embedded(self._few(features)).astype(np.float64)
         self.place_: dict[str, int] = {}
         for i, digest in enumerate(_digests(features)):
             self.place_.setdefault(digest, i)
         return self
 
-    def transform(self, features: np.ndarray) -> np.ndarray:
+    def transform(self, features: Any) -> np.ndarray:
         """Float[k, m]: where the rows are, which are among those of ``fit``.
 
         Raises
@@ -53,6 +63,10 @@ class JointEmbedding:
         if len(new := np.flatnonzero(number < 0)):
             found[new] = self._of_new(features, new)
         return found
+
+    def _few(self, features: Any) -> np.ndarray:
+        """Float[n, d], at most :data:`BEFORE` columns of what is sparse."""
+        return self.before_.transform(features) if issparse(features) and self.before_ is not None else dense(features)
 
     def _embedded(self, features: np.ndarray) -> np.ndarray:
         from sklearn.manifold import TSNE
@@ -66,7 +80,7 @@ class JointEmbedding:
             model = TSNE(self.dimensions, perplexity=min(30.0, most), init=start, method=method, random_state=self.random_state, n_jobs=1)
             return model.fit_transform(features)
 
-    def _of_new(self, features: np.ndarray, new: np.ndarray) -> np.ndarray:
+    def _of_new(self, features: Any, new: np.ndarray) -> np.ndarray:
         others = f"row {new[0]} and {len(new) - 1} more are" if len(new) > 1 else f"row {new[0]} is"
         raise ValueError(f"t-SNE has no place for rows that it was not fitted on, and {others} new; use pca or umap")
 
@@ -83,8 +97,8 @@ class UmapEmbedding(JointEmbedding):
         self.umap_ = UMAP(n_components=self.dimensions, random_state=self.random_state, n_jobs=1)
         return self.umap_.fit_transform(features)
 
-    def _of_new(self, features: np.ndarray, new: np.ndarray) -> np.ndarray:
-        return np.concatenate([self.umap_.transform(features[i : i + 1]) for i in new])
+    def _of_new(self, features: Any, new: np.ndarray) -> np.ndarray:
+        return np.concatenate([self.umap_.transform(self._few(features[i : i + 1])) for i in new])
 
 
 def reduction_of(kind: Reduction, dimensions: int | None, features: Any, random_state: Any) -> Any:
@@ -106,8 +120,19 @@ def reduction_of(kind: Reduction, dimensions: int | None, features: Any, random_
 
 
 def dense(features: Any) -> np.ndarray:
-    """Float[n, d]: leaves as an array, where a reduction or a distance needs one. Ours."""
-    return features.toarray() if issparse(features) else features
+    """Float[n, d]: leaves as an array, where a distance needs one. Ours.
+
+    Raises
+    ------
+    ParameterError : if they would be more than :data:`LARGEST` numbers.
+    """
+    if not issparse(features):
+        return features
+    rows, columns = features.shape
+    if rows * columns > LARGEST:
+        size = f"{rows:,} rows × {columns:,} leaves are an array of {rows * columns * 8 / 2**30:.1f} GiB"
+        raise ParameterError(f"reduce=none is for few leaves, and {size}, above {LARGEST * 8 / 2**30:g}; use reduce=pca")
+    return features.toarray()
 
 
 def _umap(dimensions: int, random_state: Any) -> UmapEmbedding:
@@ -116,5 +141,11 @@ def _umap(dimensions: int, random_state: Any) -> UmapEmbedding:
     return UmapEmbedding(dimensions, random_state)
 
 
-def _digests(features: np.ndarray) -> list[str]:
-    return [hashlib.blake2b(row.tobytes(), digest_size=16).hexdigest() for row in np.ascontiguousarray(features)]
+def _digests(features: Any) -> list[str]:
+    """One for each row; of what is sparse, of where its numbers are and of these."""
+    if issparse(features):
+        where, numbers, ends = features.indices.astype(np.int64), features.data, features.indptr
+        rows = [where[i:j].tobytes() + numbers[i:j].tobytes() for i, j in pairwise(ends)]
+    else:
+        rows = [row.tobytes() for row in np.ascontiguousarray(features)]
+    return [hashlib.blake2b(row, digest_size=16).hexdigest() for row in rows]

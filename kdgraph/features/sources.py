@@ -63,22 +63,24 @@ def _found(parent: Any) -> Source:
 
 
 def _innermost(parent: Any) -> Any:
-    """What keeps a fitted parent as ``estimator_``, such as a calibrator, gives way to it.
+    """What is frozen, or keeps a fitted parent as ``estimator_``, such as a calibrator, gives way to it.
 
     With several, ``estimator_`` is a template that is never fitted; with a selection of features, it has seen others than come here.
     """
-    while hasattr(parent, "estimator_") and not hasattr(parent, "estimators_") and not hasattr(parent, "get_support"):
-        parent = parent.estimator_
-    return parent
+    from sklearn.frozen import FrozenEstimator
+
+    while True:
+        if isinstance(parent, FrozenEstimator):
+            parent = parent.estimator
+        elif hasattr(parent, "estimator_") and not hasattr(parent, "estimators_") and not hasattr(parent, "get_support"):
+            parent = parent.estimator_
+        else:
+            return parent
 
 
 def _given(parent: Any) -> GivenScores | None:
     """The scores of a model that was trained elsewhere, where the parent is such scores."""
-    from sklearn.frozen import FrozenEstimator
-
     inner = _innermost(parent)
-    while isinstance(inner, FrozenEstimator):
-        inner = _innermost(inner.estimator)
     return inner if isinstance(inner, GivenScores) else None
 
 
@@ -90,23 +92,20 @@ def _leaves(parent: Any, X: Any) -> csr_array:
     starts = getattr(inner, "leaf_starts", None)
     if starts is None:
         raise TypeError(f"leaves are those of a forest or tree, got {type(_innermost(parent)).__name__}; use layer or rows")
-    nodes = partition.encode(X) + starts[:-1]
-    n, trees = nodes.shape
+    is_leaf = np.concatenate([tree.tree_.children_left == -1 for tree in getattr(inner.forest, "estimators_", [inner.forest])])
+    leaves = (np.cumsum(is_leaf) - 1)[partition.encode(X) + starts[:-1]]
+    n, trees = leaves.shape
     ends = np.arange(n + 1) * trees
-    return csr_array((np.full(n * trees, trees**-0.5), nodes.ravel(), ends), shape=(n, int(starts[-1])))
+    return csr_array((np.full(n * trees, trees**-0.5), leaves.ravel(), ends), shape=(n, int(is_leaf.sum())))
 
 
 def _rows(parent: Any, X: Any) -> np.ndarray:
     """Behind transformations of the parent's pipelines, where there are any, for these are what makes columns comparable."""
-    from sklearn.frozen import FrozenEstimator
     from sklearn.pipeline import Pipeline
 
     inner = _innermost(parent)
-    while isinstance(inner, FrozenEstimator | Pipeline):
-        if isinstance(inner, Pipeline):
-            X, inner = inner[:-1].transform(X) if len(inner) > 1 else X, inner[-1]
-        else:
-            inner = _innermost(inner.estimator)
+    while isinstance(inner, Pipeline):
+        X, inner = inner[:-1].transform(X) if len(inner) > 1 else X, _innermost(inner[-1])
     rows = X.toarray() if issparse(X) else np.asarray(X)
     rows = rows.reshape(len(rows), -1).astype(np.float64)
     if not np.isfinite(rows).all():

@@ -24,7 +24,7 @@ def pearson(x: Runs, y: Runs) -> tuple[float, float]:
     """Pearson's r over the runs of all methods, and within methods: of what is left when each method's mean is taken off, together.
 
     The first is large where methods differ; the second says whether of two runs of one method the one with the larger ``x`` has the larger
-    ``y``. NaN where there is no variation.
+    ``y``. NaN where there is no variation: where what is left is under a millionth of the numbers themselves.
 
     Parameters
     ----------
@@ -39,13 +39,15 @@ def pearson(x: Runs, y: Runs) -> tuple[float, float]:
     >>> [round(r, 3) for r in pearson(x, y)]
     [0.99, 0.0]
     """
-    pairs = [(np.asarray(x[name], dtype=np.float64), np.asarray(y[name], dtype=np.float64)) for name in x]
+    unit_x, unit_y = (max((float(np.abs(runs).max(initial=0.0)) for runs in each.values()), default=0.0) or 1.0 for each in (x, y))
+    pairs = [(np.asarray(x[name], dtype=np.float64) / unit_x, np.asarray(y[name], dtype=np.float64) / unit_y) for name in x]
     over_all = _r(np.concatenate([a for a, _ in pairs]), np.concatenate([b for _, b in pairs]))
     within = _r(np.concatenate([a - a.mean() for a, _ in pairs]), np.concatenate([b - b.mean() for _, b in pairs]))
     return over_all, within
 
 
 def _r(x: np.ndarray, y: np.ndarray) -> float:
+    """Of Float[n] in units of their largest size; below some 1e-6 of it a spread may be what rounding has made of equal numbers."""
     x, y = x - x.mean(), y - y.mean()
     size = float(np.sqrt((x @ x) * (y @ y)))
     return float(x @ y) / size if size > 1e-12 * len(x) else float("nan")

@@ -37,7 +37,7 @@ class GroupTable:
     Attributes
     ----------
     title : what it is ("MCE", "mean confidence − accuracy").
-    values : method → Float[g], or Float[s, g], a row for each run; NaN where a group has none. Methods are the same in all tables.
+    values : method → Float[g], or Float[s, g], a row for each run; NaN where a group has no number. Methods are the same in all tables.
     behind : method → how many rows are behind each of the values ("in the worst bin"), of the same shape; their median is written small.
     scale : "error": from 0, white, to the largest number, blue; "signed": blue below 0, grey at 0, yellow above.
     """
@@ -78,7 +78,7 @@ def group_tables(
     """
     _check(tables, groups, rows, notes, of)
     with styled():
-        note = _note(tables, of)
+        note = _note(tables, rows, of)
         sheet = _Sheet.of(tables, groups, 1 + len(notes or {}), note)
         for place, table in enumerate(tables):
             axes = add_axes(sheet.figure, sheet.lefts[place], _FOOT, sheet.cell * len(groups), sheet.row * len(table.values))
@@ -90,9 +90,11 @@ def group_tables(
     return sheet.figure
 
 
-def _note(tables: Sequence[GroupTable], of: str | None) -> str:
+def _note(tables: Sequence[GroupTable], rows: Sequence[float], of: str | None) -> str:
     spread = f"mean and sd of {of}; " if of else ""
-    missing = "; light grey: no rows" if any(np.isnan(each).all(axis=0).any() for table in tables for each in _runs(table.values)) else ""
+    without = np.any([np.isnan(each).all(axis=0) for table in tables for each in _runs(table.values)], axis=0)
+    why = "no number" if (np.asarray(rows)[without] > 0).any() else "no rows"  # a group may have rows, but too few of them in any bin
+    missing = f"; light grey: {why}" if without.any() else ""
     behind = "; n: rows behind a number" if any(table.behind for table in tables) else ""
     return f"{spread}framed: the method's worst group{behind}{missing}"
 

@@ -61,7 +61,8 @@ _DOTTED = (0, (1.0, 1.2))
 def roles(names: Sequence[str]) -> dict[str, Role]:
     """Roles by position: the first name is the parent, the others are methods; "truth" is the truth wherever it stands.
 
-    Beyond six methods colours come again, dotted and with hollow markers.
+    Beyond six methods colours come again, dotted and with hollow markers; beyond twelve methods looks repeat, and nothing tells the
+    thirteenth from the first.
     """
     drawn = [name for name in names if name != "truth"]
     again = tuple(replace(role, linestyle=_DOTTED, filled=False) for role in METHODS)

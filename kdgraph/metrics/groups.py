@@ -43,7 +43,8 @@ def group_ece(
     groups : Int[n], texts [n], or :class:`~kdgraph.metrics.Groups`. Groups without a row do not count.
     bins, strategy : as for :func:`~kdgraph.metrics.ece`; "mass" makes bins of equal shares of each group's own rows.
     reduce : "max", "mean" over groups, each counting once, or "rows", that mean weighted by their rows.
-    min_count : rows of a group in bins with fewer of its rows than this are left out; NaN if none is left.
+    min_count : rows of a group in bins with fewer of its rows than this are left out; NaN if none is left. With ``reduce="rows"`` they
+        still count in the weight of their group, which is all of its rows.
 
     References
     ----------

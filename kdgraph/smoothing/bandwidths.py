@@ -28,4 +28,7 @@ def rms_of(X: np.ndarray) -> float:
     >>> rms_of(np.array([[0.0, 1.0], [2.0, 1.0]])) == 0.5**0.5
     True
     """
-    return float(np.sqrt(np.square(X - X.mean(axis=0)).mean())) or 1.0
+    off = X - X.mean(axis=0)
+    unit = 2.0 ** float(np.clip(np.frexp(np.abs(off).max(initial=0.0))[1] - 1, -1000, 1000))  # so that squares stay in float64
+    off /= unit
+    return unit * float(np.sqrt(np.square(off).mean())) or 1.0

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from kdgraph.errors import DataError
 from kdgraph.smoothing.bandwidths import check_bandwidths
 from kdgraph.smoothing.means import LocalMeans, Neighbourhoods, neighbourhoods
 
@@ -41,7 +42,7 @@ def local_means_by_distance(
     ParameterError
         A bandwidth that is not above 0, or none.
     DataError
-        Shapes that do not fit, a weight that is negative or not finite.
+        Shapes that do not fit, a weight that is negative or not finite, a distance that is negative or NaN.
 
     Notes
     -----
@@ -73,7 +74,8 @@ def weighted_means(distance: Distance, near: Neighbourhoods, rates: np.ndarray) 
     with np.errstate(over="ignore", under="ignore"):  # a distance in tiny bandwidths is infinite, a weight far away 0
         for places in _blocks(near):
             here = slice(near.first[places[0]], near.last[places[0]])
-            apart = np.array(distance(places, near.rows[here]), dtype=np.float64)
+            rows = near.rows[here]
+            apart = _checked(distance(places, rows), (len(places), len(rows)))
             i = np.flatnonzero(near.own[places] >= 0)
             apart[i, near.own[places[i]] - here.start] = np.inf
             nearest = apart.min(axis=1)
@@ -84,6 +86,17 @@ def weighted_means(distance: Distance, near: Neighbourhoods, rates: np.ndarray) 
                 mean[b, places], n_eff[b, places], total = _of_block(apart, near.values[here], near.weight[here], rate)
                 mass[b, places] = near.unit * total * np.exp(-rate * nearest)
     return LocalMeans(mean, n_eff, mass)
+
+
+def _checked(apart: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
+    """A copy of what a distance gave for p places and q rows, Float[p, q]."""
+    found = np.array(apart, dtype=np.float64)
+    if found.shape != shape:
+        raise DataError(f"distance must give a number for each of {shape[0]} places and {shape[1]} rows, got shape {found.shape}")
+    bad = ~(found >= 0)
+    if bad.any():
+        raise DataError(f"distance must give numbers from 0 up, got {found[bad][0]:g} ({bad.sum()} such)")
+    return found
 
 
 def _blocks(near: Neighbourhoods) -> list[np.ndarray]:
@@ -101,7 +114,9 @@ def _of_block(apart: np.ndarray, values: np.ndarray, weight: np.ndarray, rate: f
     w = np.exp(-rate * apart)
     if len(weight):
         w *= weight
+    size = np.frexp(w.max(axis=1))[1] if len(weight) else np.zeros(len(w), dtype=int)
+    w = np.ldexp(w, -size[:, None]) if size.any() else w  # by powers of two, so that squares of small weights are not 0
     total = w.sum(axis=1)
     mean = np.stack([(w * column).sum(axis=1) / total for column in values.T], axis=1)
     w *= w
-    return mean, total**2 / w.sum(axis=1), total
+    return mean, total**2 / w.sum(axis=1), np.ldexp(total, size)

@@ -41,7 +41,7 @@ def local_means(
     bandwidths : γ, in units of the features.
     kernel : "laplacian", or "gaussian": exp(-‖x - x'‖² / (2 d γ²)).
     within_at, within : Int[m] and Int[n], labels; a place looks at the rows of its own label alone. All, where there are none.
-    weight : Float[n] ≥ 0, of the rows, on top of the kernel's.
+    weight : Float[n] ≥ 0, of the rows, on top of the kernel's; those below 1e-290 of the largest may count as 0.
     leave_one_out : ``at`` is ``X``, and no row counts among its own neighbours.
     n_jobs : threads; never changes a number.
 
@@ -54,14 +54,15 @@ def local_means(
 
     Notes
     -----
-    Weights are relative to that of the nearest row, which changes neither a mean nor n_eff. So the sum of the weights is at least 1 at any
-    bandwidth: as γ → 0 the mean becomes the nearest row's value (that of all nearest where several are equally near), as γ → ∞ the mean
-    over all rows.
+    The kernel's weights are relative to that of the nearest row, which changes neither a mean nor n_eff. So their sum, with ``weight`` on
+    top, is at least the nearest row's ``weight`` at any bandwidth: as γ → 0 the mean becomes the nearest row's value (the weighted mean of
+    all nearest where several are equally near), as γ → ∞ the weighted mean over all rows.
 
     Distances are computed once for all bandwidths and never kept; it takes time m n d and memory (m + n) d. They are computed in float32
     of features from which the mean has been taken away, but of each place at each bandwidth only if that changes no weight by more than
-    1 in 1,000 of itself, whatever the features; else in float64 of the features as they are (:mod:`kdgraph.smoothing.frame` has the
-    bound). With features of about the same spread and γ ≥ 0.1 of it means are within 1e-5 of the values' range. Each place is summed by
+    1 in 1,000 of itself, whatever the features, and ``weight`` differs by a factor of 1e6 at most; else in float64 of the features as they
+    are (:mod:`kdgraph.smoothing.frame` has the bound). Kernel weights below 2⁻¹²⁶ of the nearest row's count as 0 in float32, e⁻⁷⁰⁰ in
+    float64. With features of about the same spread and γ ≥ 0.1 of it means are within 1e-5 of the values' range. Each place is summed by
     itself in the order of the rows, so neither the size of a block nor the number of threads changes a bit.
 
     References
@@ -86,7 +87,7 @@ def local_means(
     found = LocalMeans(np.full((*shape, near.values.shape[1]), np.nan), np.full(shape, np.nan), np.zeros(shape))
     if not near.alone.all():
         centred = Frame.centred(X)
-        rough = is_rough(centred, at, X, gammas, kernel)
+        rough = is_rough(centred, at, X, gammas, kernel) | near.uneven
         for exact in (False, True):
             asked = (rough == exact) & ~near.alone
             if asked.any():

@@ -124,6 +124,19 @@ def _weights(apart, nearest, rate, out):
 
 
 @_compiled
+def scale_of(apart, nearest, first, weight):
+    """A power of two near 1/√w, with w the ``weight`` of the nearest of n rows from ``first`` on, at distances ``apart``: Float[n].
+
+    The largest product of a kernel weight and a ``weight`` is between w and 1; times this both it and its square are in float64, and no bit
+    of a sum changes but by the power of two.
+    """
+    where = 0
+    while apart[where] != nearest:
+        where += 1
+    return math.ldexp(1.0, -(math.frexp(weight[first + where])[1] // 2))
+
+
+@_compiled
 def square(w, least):
     """Square ``w``: Float[n], those not above ``least`` to 0: it keeps off numbers so small that processors take long over them."""
     for i in range(w.shape[0]):
@@ -144,11 +157,12 @@ def sums(w, values):
 
 
 @_compiled
-def add_up(apart, nearest, first, bases, squarings, weight, values, out):
+def add_up(apart, nearest, first, bases, squarings, weight, scale, values, out):
     """Add to ``out``: Float[b, v, 3] the sums over n rows from ``first`` on at distances ``apart``: Float[n], tile by tile.
 
     The weights of bandwidth b are those at rate ``bases[b]``, ``squarings[b]`` times squared; where the base is that of the bandwidth
-    before, they are made from its weights, which must be squared less often. ``weight``: Float[rows] on top of them, or empty.
+    before, they are made from its weights, which must be squared less often. ``weight``: Float[rows] on top of them, times ``scale``, or
+    empty.
     """
     least = np.sqrt(np.finfo(apart.dtype).tiny)
     buffer, weighted = np.empty(TILE, apart.dtype), np.empty(TILE)
@@ -163,7 +177,7 @@ def add_up(apart, nearest, first, bases, squarings, weight, values, out):
                 square(w, least)
             if weight.shape[0] > 0:
                 for i in range(stop - start):
-                    scaled[i] = w[i] * weight[first + start + i]
+                    scaled[i] = w[i] * (weight[first + start + i] * scale)
             for c in range(values.shape[0]):
                 column = values[c, first + start : first + stop]
                 total, of_squares, of_values = sums(scaled, column) if weight.shape[0] > 0 else sums(w, column)
@@ -219,9 +233,10 @@ def means_of_block(at, cells, first, last, own, squared, bases, squarings, weigh
             least = smallest(here)
             nearest[q] = least
             found[:] = 0.0
-            add_up(here, least, low, bases, squarings, weight, values, found)
+            scale = scale_of(here, least, low, weight) if weight.shape[0] > 0 else 1.0
+            add_up(here, least, low, bases, squarings, weight, scale, values, found)
             for b in range(bases.shape[0]):
-                total[b, q] = found[b, 0, 0]
+                total[b, q] = found[b, 0, 0] / scale
                 n_eff[b, q] = found[b, 0, 0] * found[b, 0, 0] / found[b, 0, 1]
                 for c in range(values.shape[0]):
                     mean[b, q, c] = found[b, c, 2] / found[b, c, 0]

@@ -8,6 +8,9 @@ import numpy as np
 
 from kdgraph.errors import DataError
 
+EVEN = 1e6
+"""Largest ratio of two weights with which float32 is still used: kernel weights below 2^-126 are 0 there, 1e-32 with the weight."""
+
 
 @dataclass(frozen=True)
 class LocalMeans:
@@ -56,6 +59,11 @@ class Neighbourhoods:
         """Bool[m]: places from which there is no row to look at."""
         return self.last - self.first <= (self.own >= 0)
 
+    @property
+    def uneven(self) -> bool:
+        """Whether weights differ so much (:data:`EVEN`) that a row which float32 has no kernel weight for may count for most."""
+        return bool((self.weight < 1 / EVEN).any())
+
 
 def neighbourhoods(
     m: int,
@@ -69,7 +77,7 @@ def neighbourhoods(
 ) -> Neighbourhoods:
     """Sort n rows by label, and look up those of each of m places; ours. Parameters as of :func:`~kdgraph.smoothing.local_means`."""
     values = np.asarray(values, dtype=np.float64)
-    if values.ndim not in (1, 2) or len(values) != n:
+    if values.ndim not in (1, 2) or len(values) != n or values.shape[1:] == (0,):
         raise DataError(f"values must have a number, or a row of numbers, for each of {n} rows, got shape {values.shape}")
     if not np.isfinite(values).all():
         raise DataError(f"values must be finite, got {values[~np.isfinite(values)][0]:g} among them; leave out rows that have none")

@@ -9,7 +9,7 @@ import pytest
 from scipy.sparse import csr_array
 from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.manifold import TSNE
-from threadpoolctl import threadpool_limits
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from kdgraph.errors import ParameterError
 from kdgraph.features.reductions import JointEmbedding, dense, reduction_of
@@ -55,11 +55,56 @@ def test_t_sne_is_scikit_learns_on_one_thread(features):
     assert np.array_equal(found.transform(features[[7, 3]]), expected[[7, 3]])
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-def test_t_sne_is_the_same_for_any_number_of_threads(threads, features):
-    with threadpool_limits(threads):
-        again = JointEmbedding(2, 3).fit(features).embedding_
-    assert np.array_equal(again, JointEmbedding(2, 3).fit(features).embedding_)
+@pytest.fixture
+def threads_seen(monkeypatch):
+    """Most threads of any library while t-SNE, or what comes before it, is fitted; t-SNE itself is left out."""
+    seen = {}
+
+    def most() -> int:
+        return max(library["num_threads"] for library in threadpool_info())
+
+    def fit_transform(model, features):
+        seen["t-SNE"] = most(), model.n_jobs
+        return np.zeros((len(features), 2))
+
+    fit = TruncatedSVD.fit
+    monkeypatch.setattr(TSNE, "fit_transform", fit_transform)
+    monkeypatch.setattr(TruncatedSVD, "fit", lambda model, X: seen.update(before=most()) or fit(model, X))
+    return seen
+
+
+def test_t_sne_and_what_comes_before_it_are_fitted_on_one_thread(threads_seen, features):
+    sparse = csr_array(np.tile(np.abs(features), 10))
+    with threadpool_limits(2):
+        assert max(library["num_threads"] for library in threadpool_info()) == 2
+        JointEmbedding(2, 3).fit(sparse)
+    assert threads_seen == {"before": 1, "t-SNE": (1, 1)}
+
+
+def one_hot(rows: int, columns: int) -> csr_array:
+    return csr_array((np.ones(rows), np.random.default_rng(0).integers(0, columns, rows), np.arange(rows + 1)), shape=(rows, columns))
+
+
+@pytest.mark.parametrize("columns", [50, 51, 1000])
+def test_t_sne_of_what_is_sparse_sees_fifty_dimensions(columns, monkeypatch):
+    shapes = []
+    monkeypatch.setattr(JointEmbedding, "_embedded", lambda _, few: shapes.append(few.shape) or few[:, :2])
+    monkeypatch.setattr("kdgraph.features.reductions.LARGEST", 60 * 50)
+    sparse = one_hot(60, columns)
+    found = JointEmbedding(2, 0).fit(sparse)
+    assert shapes == [(60, 50)]
+    assert np.array_equal(found.transform(sparse[[7, 3]]), found.embedding_[[7, 3]])
+    with pytest.raises(ValueError, match="row 1 is new"):
+        found.transform(csr_array(([1.0, 2.0], sparse.indices[[7, 3]], [0, 1, 2]), shape=(2, columns)))
+
+
+def test_large_arrays_of_leaves_are_refused(monkeypatch):
+    monkeypatch.setattr("kdgraph.features.reductions.LARGEST", 2**27)
+    sparse = one_hot(1000, 2**18)
+    with pytest.raises(ParameterError) as caught:
+        dense(sparse)
+    size = "1,000 rows × 262,144 leaves are an array of 2.0 GiB"
+    assert str(caught.value) == f"reduce=none is for few leaves, and {size}, above 1; use reduce=pca"
 
 
 @pytest.mark.parametrize(("dimensions", "columns"), [(3, 6), (2, 1), (4, 6)])

@@ -78,8 +78,16 @@ def test_the_inner_product_of_leaves_is_the_geodesic_similarity(make, table):
 def test_of_a_tree_each_row_is_in_one_leaf(table):
     tree = DecisionTreeClassifier(max_depth=3, random_state=0).fit(*table)
     leaves = features_of(tree, table[0]).toarray()
-    assert leaves.shape == (300, tree.tree_.node_count)
-    assert np.array_equal(leaves.argmax(axis=1), tree.apply(table[0])) and np.array_equal(leaves.sum(axis=1), np.ones(300))
+    assert leaves.shape == (300, tree.get_n_leaves())
+    at = np.unique(tree.apply(table[0]), return_inverse=True)[1]  # a row of fit is in every leaf
+    assert np.array_equal(leaves.argmax(axis=1), at) and np.array_equal(leaves.sum(axis=1), np.ones(300))
+
+
+def test_leaves_have_columns_and_inner_nodes_none(table, forest):
+    leaves = features_of(forest, table[0])
+    assert leaves.shape[1] == sum(tree.get_n_leaves() for tree in forest.estimators_)
+    ends = np.cumsum([tree.get_n_leaves() for tree in forest.estimators_])
+    assert np.array_equal(np.searchsorted(ends, leaves.indices, side="right"), np.tile(np.arange(20), 300))  # tree by tree
 
 
 def test_leaves_are_found_behind_transformations(table):
@@ -118,6 +126,14 @@ def test_images_go_through_a_small_network(images, cnn):
     found = features_of(cnn, images[0])
     assert found.ndim == 2 and len(found) == 40 and np.array_equal(found, cnn.transform(images[0]))
     assert np.array_equal(features_of(cnn, images[0], "rows"), images[0].reshape(40, 144).astype(float))
+
+
+def test_pipelines_inside_of_what_is_frozen_or_keeps_a_parent_transform_rows_too(table):
+    X, y = table
+    pipeline = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y)
+    kept = Uncalibrated(FrozenEstimator(pipeline)).fit(X, y)
+    for parent in (kept, FrozenEstimator(kept), Uncalibrated(FrozenEstimator(kept)).fit(X, y), make_pipeline(FrozenEstimator(kept))):
+        assert np.array_equal(features_of(parent, X), pipeline[0].transform(X))
 
 
 @pytest.mark.parametrize("source", ["leaves", "rows", "layer", "logits"])

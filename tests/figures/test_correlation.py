@@ -46,6 +46,15 @@ def test_one_method_has_one_r_and_none_without_variation() -> None:
     assert over_all == pytest.approx(1.0) and np.isnan(within)
 
 
+@pytest.mark.parametrize("unit", [1e-200, 1e-9, 1e9, 1e200])
+def test_units_do_not_matter_to_r_and_rounding_is_no_variation(unit: float) -> None:
+    x, y = runs(0, METHODS[:2]), runs(1, METHODS[:2])
+    found = pearson({name: unit * each for name, each in x.items()}, y)
+    assert found == pytest.approx(pearson(x, y), rel=1e-9)
+    alike = {name: unit * (0.1 + np.arange(12) * 1e-17) for name in x}
+    assert np.isnan(pearson(alike, y)).all()
+
+
 def test_every_run_is_a_dot_and_every_method_has_its_mean(texts_of) -> None:
     x, y = runs(0), runs(1)
     figure = metric_against_metrics({"ECE": x, "MLCE": y}, y, ylabel="max group MCE", runs_of="12 seeds")

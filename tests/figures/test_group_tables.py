@@ -64,6 +64,12 @@ def test_a_group_without_rows_is_empty_and_told(texts_of) -> None:
     assert "mean and sd of 3 seeds; framed: the method's worst group; light grey: no rows" in texts_of(figure)
 
 
+@pytest.mark.parametrize(("rows", "why"), [([5, 0], "no rows"), ([5, 2], "no number")])
+def test_a_group_of_rows_too_few_for_a_number_is_not_said_to_have_none(rows, why: str, texts_of) -> None:
+    given = GroupTable("MCE", {"none": np.array([0.1, np.nan])})
+    assert f"framed: the method's worst group; light grey: {why}" in texts_of(group_tables([given], ["a", "b"], rows))
+
+
 def test_rows_behind_a_number_stand_below_it(texts_of) -> None:
     given = table(methods=["none", "LoRe"], groups=2, runs=3)
     behind = {name: np.array([[3.0, 40.0], [1.0, np.nan], [2.0, 60.0]]) for name in given.values}
@@ -136,6 +142,9 @@ def test_a_run_s_table_becomes_errors_and_gaps(texts_of) -> None:
     np.testing.assert_allclose(gap.images[0].get_array(), [[0.125, -0.25]] * 2)
     assert {"forest", "LoRe", "90", "10", "a", "b", "+.125", "−.250", "n 30", "n 2"} <= set(texts_of(figure))
     assert figures()["group_tables"](run_with(both), table="by_hair") is None
+    nothing = [row | {"ece": None, "mce": None, "worst_rows": None} for row in both]  # min_count is above the rows of any bin
+    assert figures()["group_tables"](run_with(nothing)) is None
+    assert figures()["group_tables"](run_with(nothing[:1] + both[1:])) is not None
 
 
 def test_a_run_of_a_file_with_groups_draws_them(kdg, tmp_path) -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdgraph.errors import ParameterError
+from kdgraph.errors import DataError, ParameterError
 from kdgraph.metrics import Groups, TopLabel, by_group, ece, group_ece, group_mce, mce, score, tabulate
 
 RNG = np.random.default_rng(0)
@@ -99,6 +99,8 @@ def test_neither_the_order_of_rows_nor_the_numbers_of_groups_matter(order):
 def test_names_are_sorted_and_numbers_are_names_too():
     assert by_group(Y, PROBA, np.array(["b", "a", "c"])[GROUP % 3])["group"].tolist() == ["a", "b", "c"]
     assert by_group(Y, PROBA, 3 * 10**9 * GROUP)["group"].tolist() == ["0", "3000000000", "6000000000", "9000000000"]
+    assert by_group(Y, PROBA, GROUP > 1)["group"].tolist() == ["False", "True"]
+    assert group_mce(Y, PROBA, GROUP > 1) == group_mce(Y, PROBA, (GROUP > 1).astype(int))
 
 
 RULE = "groups must be one whole number or one text for each row, and at least one, got"
@@ -111,6 +113,16 @@ RULE = "groups must be one whole number or one text for each row, and at least o
         (lambda: group_mce([0], [[1.0]], [None]), ValueError, f"{RULE} object of shape (1,)"),
         (lambda: group_mce([0], [[1.0]], [[0]]), ValueError, f"{RULE} int64 of shape (1, 1)"),
         (lambda: group_mce([0], [[1.0]], [0, 1]), ValueError, "groups must have shape (1,) to fit proba, got (2,)"),
+        (
+            lambda: group_mce([0, 0], [[1.0], [1.0]], Groups(np.array([0, -1]), ("a", "b"))),
+            DataError,
+            "groups must be positions in 2 names, from 0 to 1, got -1 in row 1 (1 such); leave out rows of no group",
+        ),
+        (
+            lambda: group_mce([0, 0], [[1.0], [1.0]], Groups(np.array([2, 1]), ("a", "b"))),
+            DataError,
+            "groups must be positions in 2 names, from 0 to 1, got 2 in row 0 (1 such); leave out rows of no group",
+        ),
         (lambda: group_mce([0], [[1.0]], [0], reduce="min"), ParameterError, "reduce must be one of max, mean, rows, got 'min'"),
     ],
 )

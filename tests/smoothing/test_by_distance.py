@@ -100,6 +100,25 @@ def test_memory_is_that_of_a_block() -> None:
     assert peak < 4e6
 
 
+def test_small_weights_have_an_effective_sample_size_too() -> None:
+    apart, weight = np.array([[0.0, 0.0, 100.0]]), [1e-200, 3e-200, 1.0]
+    found = local_means_by_distance(lambda i, j: apart[np.ix_(i, j)], 1, 3, [0.0, 1.0, 5.0], [0.1], weight=weight)
+    assert found.mean[0, 0] == pytest.approx(0.75) and found.n_eff[0, 0] == pytest.approx(1.6) and found.mass[0, 0] == pytest.approx(4e-200)
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (np.zeros((1, 2)), r"distance must give a number for each of 2 places and 2 rows, got shape \(1, 2\)"),
+        (np.zeros(2), r"distance must give a number for each of 2 places and 2 rows, got shape \(2,\)"),
+        (np.array([[0.0, np.nan], [-1.0, np.inf]]), r"distance must give numbers from 0 up, got nan \(2 such\)"),
+    ],
+)
+def test_what_no_distance_gives(answer: np.ndarray, message: str) -> None:
+    with pytest.raises(DataError, match=f"^{message}$"):
+        local_means_by_distance(lambda i, j: answer, 2, 2, [1.0, 0.0], [1.0])
+
+
 def test_what_cannot_be_smoothed() -> None:
     for bandwidths, message in (
         ([], "bandwidths must hold at least one number above 0, got none"),

@@ -169,6 +169,43 @@ def test_a_weight_of_three_is_a_row_three_times() -> None:
     np.testing.assert_array_equal(local_means(at, X, values, [0.3], weight=1024.0 * times).mean, found.mean[:1])
 
 
+@pytest.mark.parametrize(
+    ("weight", "apart"), [([1e-50, 1.0], 1.0), ([1e-7, 1e-13, 1.0], 0.3), ([1e-200, 1.0], 100.0), ([1e-290, 1.0], 6.7)]
+)
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_weights_of_very_different_size_count_as_they_are(weight, apart: float, kernel: str) -> None:
+    X, values = apart * np.arange(len(weight))[:, None], np.arange(float(len(weight)))
+    for gammas in ([0.01, 10.0], [1e-3]):
+        found = local_means(X[:1], X, values, gammas, kernel=kernel, weight=weight)
+        for b, gamma in enumerate(gammas):
+            power = 1 if kernel == "laplacian" else 2
+            log = np.log(weight) - X[:, 0] ** power / (power * gamma**power)
+            w = np.exp(log - log.max())
+            assert found.mean[b, 0] == pytest.approx(w @ values / w.sum(), rel=1e-9)
+            assert found.n_eff[b, 0] == pytest.approx(w.sum() ** 2 / (w @ w), rel=1e-9)
+            assert found.mass[b, 0] == pytest.approx(np.exp(log).sum(), rel=1e-9)
+
+
+def test_weights_are_relative_to_the_largest() -> None:
+    at, X, values = sample(50, 20, 2)
+    weight = 2.0 ** -np.random.default_rng(0).integers(0, 60, 50)
+    expected = local_means(at, X, values, [0.3], weight=weight)
+    for unit in (2.0**-900, 2.0**900):
+        found = local_means(at, X, values, [0.3], weight=unit * weight)
+        np.testing.assert_array_equal(found.mean, expected.mean)
+        np.testing.assert_array_equal(found.n_eff, expected.n_eff)
+
+
+@pytest.mark.parametrize(("reach", "largest"), [(1e200, 1e250), (1.0, 1e160), (1e-200, 1e-100)])
+def test_the_unit_of_large_and_small_features_is_theirs(reach: float, largest: float) -> None:
+    X = np.array([[1.0, -1.0], [3.0, 1.0]])
+    assert rms_of(reach * X) == pytest.approx(reach)
+    assert rms_of(largest * X) == pytest.approx(largest)
+    for offset in (0.0, 7.3):  # and of all others it is what the formula gives, to the bit
+        other = np.random.default_rng(0).normal(size=(300, 5)) + offset
+        assert rms_of(other) == np.sqrt(np.square(other - other.mean(axis=0)).mean())
+
+
 @pytest.mark.parametrize("d", [1, 2, 50, 300])
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_float32_changes_as_little_as_is_said(d: int, kernel: str) -> None:
@@ -304,6 +341,11 @@ def test_tiles_have_ends(n: int) -> None:
         ({"X": np.full((3, 2), np.nan)}, DataError, r"X must be finite for distances, got nan in row 0 \(6 such\)"),
         ({"at": [[0.0, np.inf]]}, DataError, r"at must be finite for distances, got inf in row 0 \(1 such\)"),
         ({"values": [1.0]}, DataError, r"values must have a number, or a row of numbers, for each of 3 rows, got shape \(1,\)"),
+        (
+            {"values": np.ones((3, 0))},
+            DataError,
+            r"values must have a number, or a row of numbers, for each of 3 rows, got shape \(3, 0\)",
+        ),
         ({"values": [1.0, np.nan, 0.0]}, DataError, "values must be finite, got nan among them; leave out rows that have none"),
         ({"within": [0, 0, 1]}, DataError, "within and within_at go together, got only one of them; label both the rows and the places"),
         (

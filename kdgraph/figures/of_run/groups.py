@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from kdgraph.figures.of_run.drawing import Drawing
 from kdgraph.figures.of_run.registry import figure
 from kdgraph.figures.of_run.tables import by_name
@@ -13,7 +15,7 @@ from kdgraph.figures.of_run.tables import by_name
 def group_tables(run: Drawing, table: str = "by_group") -> Any:
     """MCE of each group with the rows of its worst bin, and how much surer than right both models are of it.
 
-    None where ``table``, a key in ``metrics``, was not measured.
+    None where ``table``, a key in ``metrics``, was not measured, or no bin of any group has its ``min_count`` of rows.
     """
     from kdgraph.figures import GroupTable
     from kdgraph.figures import group_tables as draw
@@ -22,6 +24,8 @@ def group_tables(run: Drawing, table: str = "by_group") -> Any:
     if found is None:
         return None
     mce = {name: columns["mce"].astype(float) for name, columns in found.items()}
+    if all(np.isnan(values).all() for values in mce.values()):
+        return None
     gap = {name: (columns["confidence"] + columns["error"] - 1).astype(float) for name, columns in found.items()}
     behind = {name: columns["worst_rows"].astype(float) for name, columns in found.items()}
     first = found[run.names[0]]

@@ -38,7 +38,8 @@ def mmce(y: np.ndarray, top: Top, *, width: Positive = 0.4, debiased: bool = Fal
     0.25
     """
     order = np.argsort(top.confidence, kind="stable")
-    confidence, gap = np.asarray(top.confidence, dtype=np.float64)[order], (top.confidence - top.correct(y))[order]
+    confidence = np.asarray(top.confidence, dtype=np.float64)[order]
+    gap = confidence - top.correct(y)[order]
     n, own, pairs = len(gap), float(gap @ gap), 2 * _sum_over_pairs(confidence, gap, width)
     if not debiased:
         return math.sqrt(max(own + pairs, 0.0)) / n

@@ -64,6 +64,13 @@ def test_of_one_row():
     assert score("mmce", {"y": [1], "proba": [[0.75, 0.25]]}, {"debiased": True}).value is None
 
 
+def test_confidences_in_float32_are_summed_in_float64():
+    y, top = sample(1000)
+    narrow = TopLabel(top.predicted, top.confidence.astype(np.float32), 2)
+    wide = TopLabel(top.predicted, narrow.confidence.astype(np.float64), 2)
+    assert mmce(y, narrow) == mmce(y, wide)
+
+
 def test_rows_that_say_what_is_true_have_none():
     top = TopLabel(np.zeros(10, dtype=int), np.array([1.0, 0.0] * 5), 2)
     assert mmce(np.array([0, 1] * 5), top) == 0

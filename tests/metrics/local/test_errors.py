@@ -31,6 +31,7 @@ from kdgraph.metrics import (
     tabulate,
 )
 from kdgraph.runner.measure import measure
+from kdgraph.smoothing import by_features
 
 ROUNDING = 1e-12  # sums of at most 1,000 terms of order 1 in float64, added in another order
 FLOAT32 = 1e-5
@@ -327,10 +328,15 @@ def test_a_bin_of_one_row_has_its_own_error_and_none_without_itself() -> None:
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_threads_change_no_bit(n_jobs: int) -> None:
+def test_threads_change_no_bit(n_jobs: int, monkeypatch) -> None:
     confidence, correct, X = sample(700, 2)
     expected = local_errors(confidence, correct, X, bandwidths=[1e-6, 0.4])
+    tasks, around = [], by_features.Search.around
+    monkeypatch.setattr(by_features, "PAIRS", 3000)
+    monkeypatch.setattr(by_features.Search, "around", lambda search, *task: tasks.append(search) or around(search, *task))
     found = local_errors(confidence, correct, X, bandwidths=[1e-6, 0.4], n_jobs=n_jobs)
+    searches = set(tasks)
+    assert len(searches) == 2 and all(tasks.count(search) > 1 for search in searches)  # in float32 and in float64
     np.testing.assert_array_equal(found.slce, expected.slce)
     np.testing.assert_array_equal(found.n_eff, expected.n_eff)
 
