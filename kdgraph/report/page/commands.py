@@ -170,11 +170,23 @@ class Commands:
         yield from (words for choice in itertools.product(*parts) if (words := tuple(word for part in choice for word in part)))
 
     def _choices(self, group: str, node: Mapping[str, Any]) -> Iterator[Words]:
-        """Options of a group that may lead to the node, with and without its name: ``ood=dataset`` needs ``ood.name``."""
+        """Options of a group that may lead to the node, with and without its name: ``ood=dataset`` needs ``ood.name``.
+
+        Where a file needs no more than merging the values that it lacks stand behind it, and the option that lacks the fewest comes first,
+        so that Hydra composes it and no other.
+        """
+        whole: list[Words] = []
+        others: list[Words] = []
         for option in self._options(group, node):
-            yield (f"{group}={option}",)
+            there = read_node(tuple(self.composer.folders), f"{group}/{option}")
+            if there and there.alone:
+                whole.append((f"{group}={option}", *differences(there.values, node, f"{group}.")))
+                continue
+            others.append((f"{group}={option}",))
             if "name" in node and node["name"] != option:
-                yield (f"{group}={option}", f"{group}.name={as_value(node['name'])}")
+                others.append((f"{group}={option}", f"{group}.name={as_value(node['name'])}"))
+        yield from sorted(whole, key=len)
+        yield from others
 
     def _options(self, group: str, node: Mapping[str, Any]) -> list[str]:
         return options_like(self.composer.folders, group, self.options[group], dict(node))
