@@ -60,7 +60,7 @@ def test_cores_change_no_bit(case):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", ["gated_best", "kdn"])
+@pytest.mark.parametrize("case", ["kdf", "kdn"])
 def test_a_sweep_changes_no_bit_whoever_starts_its_jobs(case):
     for seed in (0, 1):
         run(*CASES[case], f"seed={seed}", "n_jobs=2", "out=alone")
