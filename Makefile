@@ -7,7 +7,7 @@ MARKED ?= not slow
 BIN := $(VENV)/bin
 INSTALL = $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --use-pep517 --constraint constraints.txt
 
-# Two processes with one thread each: threads of BLAS that waited for each other on busy cores took 0.27 s of a fit by scipy instead of 0.03.
+# Two processes with one thread each: on two cores the threads of BLAS would wait for each other.
 TWICE = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal
 
 .DEFAULT_GOAL := help

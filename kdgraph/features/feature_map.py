@@ -41,8 +41,8 @@ class FeatureMap(BaseEstimator):
 
     Notes
     -----
-    Each axis by itself is not standardised: on Communities and Crime that costs .1 to .5 of group-wise MCE, since small principal
-    components are noise (``experiments/p4/ablation.py``).
+    Each axis by itself is not standardised: on Communities and Crime that costs .05 to .5 of group-wise MCE at a given bandwidth, and 0 to
+    .15 at one that calibration rows choose, since small principal components are noise (``experiments/p4/ablation.py``).
 
     References
     ----------

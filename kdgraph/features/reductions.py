@@ -23,7 +23,7 @@ DIMENSIONS: dict[str, int] = {"pca": 20, "tsne": 2, "umap": 2}
 BEFORE = 50
 """Dimensions at most in which t-SNE and UMAP get what is sparse, as scikit-learn advises: dense, leaves would be rows × all leaves."""
 LARGEST = 2**27
-"""Numbers that leaves may become as an array, 1 GiB; of 500 trees that are not pruned, some 1,000 rows."""
+"""Numbers that leaves may become as an array, 1 GiB; of 500 trees that were grown on 1,000 rows, some 2,000 rows."""
 
 
 class JointEmbedding:
