@@ -75,14 +75,17 @@ def parameters_of(target: Any) -> dict[str, inspect.Parameter]:
     return {name: p for name, p in inspect.signature(target).parameters.items() if p.kind in kinds}
 
 
-def check_component(path: str, node: Any, more: Mapping[str, Any] | None = None, inner: Mapping[str, Any] | None = None) -> None:
+def check_component(
+    path: str, node: Any, more: Mapping[str, Any] | None = None, inner: Mapping[str, Mapping[str, Any]] | None = None
+) -> None:
     """Raise a one-line error unless ``node`` is a component that can be built.
 
     Parameters
     ----------
     path : its key in the config, such as ``parent``.
     node : the resolved node.
-    more, inner : annotations of further keys that the node, and nodes in it, may have beside the parameters of their classes.
+    more : annotations of further keys that the node may have beside the parameters of its class.
+    inner : the same of nodes in it, however deep, by the key that they have.
     """
     if not isinstance(node, Mapping) or not isinstance(node.get("name"), str):
         raise ConfigError(f"{path} must be the name of one of its options, got {node!r}; 'kdg list {path}' shows them")
@@ -100,9 +103,9 @@ def check_component(path: str, node: Any, more: Mapping[str, Any] | None = None,
     check_options(path, {k: v for k, v in node.items() if k not in ("name", "_target_")}, annotations, settable | set(more or {}))
     for key, value in node.items():
         if is_node(value):
-            check_component(f"{path}.{key}", {"name": key, **value}, inner)
+            check_component(f"{path}.{key}", {"name": key, **value}, (inner or {}).get(key), inner)
         for name, of_name in value.items() if are_named_nodes(value) else ():
-            check_component(f"{path}.{key}.{name}", {"name": name, **of_name}, inner)
+            check_component(f"{path}.{key}.{name}", {"name": name, **of_name}, inner=inner)
     if target and hasattr(target, "_parameter_constraints"):
         _check_as_scikit_learn_does(path, build(node))
 

@@ -224,6 +224,14 @@ _loader: ContextVar[ConfigLoader | None] = ContextVar("loader", default=None)
 OmegaConf.register_new_resolver("dataset", _dataset_node, replace=True)
 
 
+def _other_than(name: str, *names: str) -> str:
+    """What ``${other_than:${dataset.name},digits,wine}`` stands for: the first of the names that is not the first word."""
+    return next((other for other in names if other != name), name)
+
+
+OmegaConf.register_new_resolver("other_than", _other_than, replace=True)
+
+
 def _without_hydra(composed: DictConfig) -> DictConfig:
     nodes = OmegaConf.masked_copy(composed, [str(key) for key in composed if key != "hydra"])
     OmegaConf.set_struct(nodes, True)  # a key that is not there stays an error

@@ -34,7 +34,7 @@ class DataError(UsageError):
 
 
 class NotAtHand(DataError):
-    """A data set cannot be had here, or its ``require`` shuts it out; a sweep lists it as not runnable and goes on."""
+    """A data set or a file of rows cannot be had here, or its ``require`` shuts it out; a sweep lists it as not runnable and goes on."""
 
 
 class RunFailed(KdgError):

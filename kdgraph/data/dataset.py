@@ -157,17 +157,22 @@ class Dataset:
 
 @dataclass(frozen=True)
 class Splits:
-    """Rows by role, all of them scaled by ``scaling``, which only ``train`` decided. Nothing that is fitted ever sees ``test``."""
+    """Rows by role, all of them scaled by ``scaling``, which only ``train`` decided. Nothing that is fitted ever sees ``test``.
+
+    ``left_out`` has the rows of classes that have no role, with these classes; None where there are none. No number but those of
+    out-of-distribution sets depends on them.
+    """
 
     train: Dataset
     calibration: Dataset
     test: Dataset
     scaling: Scaling = field(default_factory=Scaling)
+    left_out: Dataset | None = None
 
     @property
     def fingerprint(self) -> str:
-        """Hex digest of the three roles' fingerprints."""
-        parts = (self.train.fingerprint, self.calibration.fingerprint, self.test.fingerprint)
+        """Hex digest of the three roles' fingerprints, and of that of the rows that are left out."""
+        parts = [each.fingerprint for each in (self.train, self.calibration, self.test, self.left_out) if each is not None]
         return hashlib.sha256("".join(parts).encode()).hexdigest()[:16]
 
     @property
@@ -177,8 +182,8 @@ class Splits:
 
     @property
     def has_missing(self) -> bool:
-        """Whether a row of any role has a missing value."""
-        return self.train.has_missing or self.calibration.has_missing or self.test.has_missing
+        """Whether a row of any role, or one that is left out, has a missing value."""
+        return any(each.has_missing for each in (self.train, self.calibration, self.test, self.left_out) if each is not None)
 
     @property
     def prior(self) -> np.ndarray | None:

@@ -11,6 +11,7 @@ import numpy as np
 
 from kdgraph.data.dataset import Dataset, Splits
 from kdgraph.data.dividing import SplitBy, rows_by_role
+from kdgraph.data.left_out import LeftOut, without_classes
 from kdgraph.data.scaling import Scale, Scaling
 from kdgraph.data.sizes import Sizes
 from kdgraph.data.sources import PosteriorSimulation, RegressionSimulation, Simulation, Table
@@ -31,6 +32,7 @@ def make_splits(
     scale: Scale = "none",
     split: SplitBy = "auto",
     rare: Rare = "refuse",
+    left_out: LeftOut = None,
     rng: np.random.Generator,
     **sizes: Any,
 ) -> Splits:
@@ -43,6 +45,8 @@ def make_splits(
     scale : what is done to the features; see :data:`kdgraph.data.scaling.Scale`.
     split : how a table is divided; see :data:`~kdgraph.data.dividing.SplitBy`.
     rare : what becomes of classes that are too small; see :data:`Rare`.
+    left_out : labels of classes of a table that no role has, or how many of them chance takes; shares are of the rows that remain. Rows of
+        such classes are in ``Splits.left_out``.
     rng : the only source of chance.
     sizes : fields of :class:`~kdgraph.data.sizes.Sizes`.
 
@@ -55,27 +59,28 @@ def make_splits(
     Raises
     ------
     DataError
-        If ``source`` is neither kind, or has fewer rows than asked for, fewer than 2 calibration rows of a class, or a class without
-        training rows.
+        If ``source`` is neither kind, or has fewer rows than asked for, fewer than 2 calibration rows of a class, a class without training
+        rows, or none that can be left out.
     ParameterError
         If a size is neither a number of rows nor a share, or ``scale`` is not one of the three or, of images, not "none".
     """
-    for name, value, annotation in (("scale", scale, Scale), ("split", split, SplitBy), ("rare", rare, Rare)):
+    given = {"scale": (scale, Scale), "split": (split, SplitBy), "rare": (rare, Rare), "left_out": (left_out, LeftOut)}
+    for name, (value, annotation) in given.items():
         check_value(name, value, annotation)
-    roles = _roles(source, Sizes(**sizes), split, rng)
+    roles, away = _roles(source, Sizes(**sizes), split, left_out, rng)
     if roles[0].task == "classification" and not roles[0].given_scores:
         roles = _without_rare(roles) if rare == "drop" else roles
         _check_classes(roles[0], roles[1])
     if roles[0].given_scores and scale != "none":
         raise DataError(f"dataset.scale must be none, since {source.name} has class scores, which would be none any more; got {scale}")
     scaling = Scaling.fit(roles[0].X, scale, roles[0].is_categorical)
-    return Splits(*(_scaled(role, scaling) for role in roles), scaling=scaling)
+    return Splits(*(_scaled(role, scaling) for role in roles), scaling=scaling, left_out=None if away is None else _scaled(away, scaling))
 
 
 def split_options() -> dict[str, Any]:
     """What a configuration may say about the split, beside the parameters of its source: name → annotation."""
     own = {name: kind for name, kind in annotations_of(make_splits).items() if name in inspect.signature(make_splits).parameters}
-    return {**annotations_of(Sizes), **{name: own[name] for name in ("scale", "split", "rare")}}
+    return {**annotations_of(Sizes), **{name: own[name] for name in ("scale", "split", "rare", "left_out")}}
 
 
 @dataclass(frozen=True)
@@ -103,13 +108,17 @@ class ScaledDistribution:
         return self.source.distribution(self.scaling.undo(X))
 
 
-def _roles(source: Simulation | Table, sizes: Sizes, split: SplitBy, rng: np.random.Generator) -> list[Dataset]:
-    """Unscaled train, calibration and test."""
+def _roles(
+    source: Simulation | Table, sizes: Sizes, split: SplitBy, left_out: LeftOut, rng: np.random.Generator
+) -> tuple[list[Dataset], Dataset | None]:
+    """Unscaled train, calibration and test, and the rows of the classes that are left out."""
     if isinstance(source, Table):
-        table = source.load()
-        return [table.rows(index) for index in rows_by_role(table, sizes, split, rng)]
+        table, away = without_classes(source.load(), left_out, split, rng)
+        return [table.rows(index) for index in rows_by_role(table, sizes, split, rng)], away
     if isinstance(source, Simulation):
-        return _draw(source, sizes, rng)
+        if left_out is not None:
+            raise DataError(f"{source.name} is a simulation, and only a table can leave out classes; give dataset.left_out=null")
+        return _draw(source, sizes, rng), None
     what = type(source).__name__
     raise DataError(f"{what} is no source of data; a table needs name and load, a simulation name, classes, feature_names and sample")
 

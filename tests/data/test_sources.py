@@ -20,6 +20,6 @@ def test_what_a_source_can_do_says_what_it_is():
 
 @pytest.mark.parametrize("name", ood.__all__)
 def test_what_draws_rows_out_of_distribution_is_no_other_source(name):
-    options = {"source": Spiral()} if name == "OtherDataset" else {}
-    source = getattr(ood, name)(**options)
+    needed = {"OtherDataset": {"source": Spiral()}, "Several": {"sources": {"noise": ood.UniformNoise()}}}
+    source = getattr(ood, name)(**needed.get(name, {}))
     assert isinstance(source, OodSource) and not isinstance(source, Simulation | Table)

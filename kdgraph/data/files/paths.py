@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path, PurePath
 from typing import IO
 
-from kdgraph.errors import DataError, did_you_mean
+from kdgraph.errors import DataError, NotAtHand, did_you_mean
 
 OPENERS = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 BROKEN = (EOFError, OSError, lzma.LZMAError)
@@ -38,7 +38,7 @@ def existing(path: str, key: str = "path", made_by: str | None = None) -> Path:
 
     Raises
     ------
-    DataError
+    NotAtHand
         If there is none; what makes it is told, or names that are near are offered. ``key`` is the parameter that named it.
     """
     found = Path(path).expanduser()
@@ -47,9 +47,9 @@ def existing(path: str, key: str = "path", made_by: str | None = None) -> Path:
     folder = found.parent
     way_out = f"; make it by {made_by}" if made_by else ""
     if not folder.is_dir():
-        raise DataError(f"{said(path, key)}: there is no folder {folder.resolve()}{way_out}")
+        raise NotAtHand(f"{said(path, key)}: there is no folder {folder.resolve()}{way_out}")
     siblings = sorted(entry.name for entry in folder.iterdir())
-    raise DataError(f"{said(path, key)}: no such file in {folder.resolve()}{way_out or did_you_mean(found.name, siblings)}")
+    raise NotAtHand(f"{said(path, key)}: no such file in {folder.resolve()}{way_out or did_you_mean(found.name, siblings)}")
 
 
 def said(path: object, key: str = "path") -> str:

@@ -12,6 +12,7 @@ from kdgraph.data.dataset import Dataset, Kind, Task
 from kdgraph.data.frames.cautions import warn_of_constant_columns, warn_of_copies
 from kdgraph.data.frames.wording import no_such_column, shortened
 from kdgraph.errors import DataError, NotAtHand
+from kdgraph.parameters import Count
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,6 +39,7 @@ class ColumnOptions:
         counts (:func:`kdgraph.data.frames.groups.groups_of`). They are features too, unless ``drop`` has them; columns of the target may be
         among them, which :attr:`Dataset.facts` then tells.
     split_at : the last number of ``split_column`` that trains, and the last that calibrates; larger ones test. Empty: it has words.
+    first_numeric : so many features alone, the first of the table that are numeric, so that tables of other columns have equally many.
     """
 
     task: Task = "auto"
@@ -50,6 +52,7 @@ class ColumnOptions:
     threshold: float | Literal["median"] | None = None
     group: str | Sequence[str] | None = None
     split_at: Sequence[float] = ()
+    first_numeric: Count | None = None
 
     def __post_init__(self) -> None:
         if len(self.split_at) and self.split_column is None:
@@ -113,6 +116,9 @@ def from_frame(
     y, classes, task = encode_target(name, labels, options.task, declared)
     groups, group_names = (None, ()) if options.group is None else groups_of(name, "group", frame, options.group)
     X, categories = encode_features(name, features, kinds, options.missing)
+    if options.first_numeric is not None:
+        chosen = _first_numeric(name, categories, options.first_numeric)
+        features, X, categories = features.iloc[:, chosen], X[:, chosen], (None,) * len(chosen)
     if options.require == "numeric":
         _require_numeric(name, X, categories, features.columns)
     warn_of_constant_columns(name, X, list(features.columns))
@@ -132,6 +138,14 @@ def from_frame(
         roles=_roles(name, frame, options),
         facts={**facts, **said, **({"target_and_group": ", ".join(shared)} if shared else {})},
     )
+
+
+def _first_numeric(name: str, categories: Sequence[Any], n: int) -> np.ndarray:
+    """Int[n], places of the first features that are numeric."""
+    numeric = np.flatnonzero([values is None for values in categories])
+    if len(numeric) < n:
+        raise DataError(f"{name} has {len(numeric)} numeric features, and dataset.first_numeric asks for {n}; ask for fewer")
+    return numeric[:n]
 
 
 def names_of(columns: str | Sequence[str] | None) -> list[str]:

@@ -140,13 +140,23 @@ class GaussianNoise:
     like : "standard" is N(0, std²) in every feature. "train" has each training feature's mean, and ``std`` times its standard deviation:
         what is left of the data when the dependence of its features is lost.
     n : rows.
+    clip : ends that numbers beyond are set to, (0, 1) for pixels as in that paper's Appendix A; None: nothing is cut off.
     """
 
-    def __init__(self, std: Positive = 1.0, like: Literal["standard", "train"] = "standard", n: Count = 1000) -> None:
+    def __init__(
+        self,
+        std: Positive = 1.0,
+        like: Literal["standard", "train"] = "standard",
+        n: Count = 1000,
+        clip: Sequence[float] | None = None,
+    ) -> None:
         self.std = std
         self.like = like
         self.n = n
+        self.clip = clip
         check_parameters(self)
+        if clip is not None and not (len(clip) == 2 and clip[0] < clip[1]):
+            raise ParameterError(f"clip must be two increasing ends, or null, got {list(clip)}")
 
     def sets(self, splits: Splits, rng: np.random.Generator) -> list[OodSet]:
         """One set with rows like the training rows."""
@@ -155,6 +165,9 @@ class GaussianNoise:
         if self.like == "train":
             flat = numbers_of(train)
             X = flat.mean(axis=0, dtype=np.float64) + X * flat.std(axis=0, dtype=np.float64)
+        if self.clip is not None:
+            low, high = map(float, self.clip)
+            X = np.clip(X, low, high)
         return [OodSet("gaussian", like_rows_of(train, X, a_seed(rng)), {"std": float(self.std)})]
 
 

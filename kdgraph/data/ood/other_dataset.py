@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from kdgraph.data.dataset import TEST, Dataset, OodSet, Splits
 from kdgraph.data.images.shape import like_images_of
+from kdgraph.data.ood.columns import cycled
 from kdgraph.data.sources import Fetched, Simulation, Table
 from kdgraph.errors import DataError
 from kdgraph.parameters import Count, check_parameters
@@ -23,18 +24,21 @@ class OtherDataset:
     As CIFAR-100 and SVHN are for CIFAR-10 in Table 1 of Dey et al. (2024), "Deep discriminative to kernel density graph".
 
     Images get the shape of the training images: another size by bilinear interpolation, grey from colours (Rec. 601 luma), colours from
-    grey by repeating it. Where the training rows are vectors of pixels, these images become vectors as well. Vectors must have as many
-    features as the training rows have, and are scaled as those were. What was done is in the set's ``facts``.
+    grey by repeating it. Where the training rows are vectors of pixels, these images become vectors as well. What was done is in the set's
+    ``facts``.
 
     Parameters
     ----------
     source : where the rows come from, as in the group ``dataset``.
     n : rows; all where there are fewer.
+    columns : of vectors. "same": they must have as many features as the training rows have, the same categories in the same columns, and
+        are scaled as those were. "cycle": any table will do; see :func:`~kdgraph.data.ood.columns.cycled`.
     """
 
-    def __init__(self, source: Table | Simulation, n: Count = 1000) -> None:
+    def __init__(self, source: Table | Simulation, n: Count = 1000, columns: Literal["same", "cycle"] = "same") -> None:
         self.source = source
         self.n = n
+        self.columns = columns
         check_parameters(self)
 
     def prefetch(self, progress: Callable[[str], None] | None = None) -> None:
@@ -56,8 +60,12 @@ class OtherDataset:
         X, other, facts = self._rows(rng)
         if other is not None:
             _refuse_the_same(train, other)
-        X, repaired = _like(train, X, other, self.source.name)
-        return [OodSet(self.source.name, splits.scaling.apply(X), facts={**facts, "repaired": repaired})]
+        if self.columns == "cycle" and not _as_images(train, X, other):
+            X, repaired = cycled(train, X, other, self.source.name, rng)
+        else:
+            X, repaired = _like(train, X, other, self.source.name)
+            X = splits.scaling.apply(X)
+        return [OodSet(self.source.name, X, facts={**facts, "repaired": repaired})]
 
     def _rows(self, rng: np.random.Generator) -> tuple[np.ndarray, Dataset | None, dict[str, Any]]:
         """Rows as they are measured, the table that they come from, and facts."""
@@ -78,6 +86,12 @@ def _refuse_the_same(train: Dataset, other: Dataset) -> None:
     origin = [(of.facts.get("source"), of.facts.get("id")) for of in (train, other)]
     if origin[0] == origin[1] and origin[0][1] is not None:
         raise DataError(f"{other.name} and {train.name}, which is trained on, are both {origin[0][0]} {origin[0][1]}; {OTHER}")
+
+
+def _as_images(train: Dataset, X: np.ndarray, other: Dataset | None) -> bool:
+    """Whether these rows become images, or vectors of the pixels of images, as the training rows are."""
+    of_pixels = X.ndim == 4 or (other is not None and "image_shape" in other.facts)
+    return train.are_images or (of_pixels and "image_shape" in train.facts)
 
 
 def _like(train: Dataset, X: np.ndarray, other: Dataset | None, name: str) -> tuple[np.ndarray, list[str]]:

@@ -28,7 +28,7 @@ class OpenmlTable:
     ----------
     id : of the data set, as in openml.org/d/44.
     target : a column, or several of numbers or truth values, of which the largest counts; None for the default target of OpenML.
-    task, drop, categorical, missing, split_groups, split_column, require, threshold, group, split_at : as in
+    task, drop, categorical, missing, split_groups, split_column, require, threshold, group, split_at, first_numeric : as in
         :class:`kdgraph.data.frames.ColumnOptions`.
     task_id, fold : a task of OpenML on this data set and one fold of it (of its first repetition): the fold's rows test, the others
         train. Both or none.
@@ -52,6 +52,7 @@ class OpenmlTable:
         threshold: float | Literal["median"] | None = None,
         group: str | Sequence[str] | None = None,
         split_at: Sequence[float] = (),
+        first_numeric: Count | None = None,
     ) -> None:
         self.id = id
         self.target = target
@@ -67,6 +68,7 @@ class OpenmlTable:
         self.threshold: float | Literal["median"] | None = threshold
         self.group = group
         self.split_at = split_at
+        self.first_numeric = first_numeric
         self.name = name or f"openml-{id}"
         check_parameters(self)
         if (task_id is None) != (fold is None):

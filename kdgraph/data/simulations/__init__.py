@@ -1,5 +1,5 @@
 """The simulations of Dey et al. (2024), "Deep discriminative to kernel density graph": images of shapes (Section 5.2.1), and the six of its
-Appendix C; those that scikit-learn draws; and a regression of Torres et al. (2024), Section 4.1.
+Appendix C; those that scikit-learn draws; point clouds of TOOD, Section 6; and a regression of Torres et al. (2024), Section 4.1.
 
 In those of appendix C each class's density is known in closed form or as one smooth integral, so a classifier can be compared with the
 truth at every point.
@@ -13,6 +13,7 @@ from kdgraph.data.simulations.curves import Polynomial, Sinewave
 from kdgraph.data.simulations.gaussian_xor import GaussianXor
 from kdgraph.data.simulations.heteroscedastic import Heteroscedastic
 from kdgraph.data.simulations.plane import PlaneSimulation, paper_grid
+from kdgraph.data.simulations.point_cloud import PointCloud
 from kdgraph.data.simulations.scikit_learn import Blobs, Circles, Moons
 from kdgraph.data.simulations.shapes import Shapes
 from kdgraph.data.simulations.spiral import Spiral
@@ -26,6 +27,7 @@ __all__ = [
     "Heteroscedastic",
     "Moons",
     "PlaneSimulation",
+    "PointCloud",
     "Polynomial",
     "Shapes",
     "Sinewave",

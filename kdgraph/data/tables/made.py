@@ -97,6 +97,67 @@ class MadeClassification(_Made):
         )
 
 
+class GaussianShells(_Made):
+    """Shells around one point, as many rows in each: what a Gaussian's rows are by how far they lie out (``make_gaussian_quantiles``).
+
+    Parameters
+    ----------
+    n_rows, n_features : rows, and features.
+    n_classes : shells; the first is a ball.
+    draw : which set.
+    """
+
+    name = "gaussian_shells"
+    task = "classification"
+
+    def __init__(self, n_rows: Count = 2000, n_features: Count = 5, n_classes: Annotated[int, Range(2)] = 4, draw: Draw = 0) -> None:
+        self.n_rows = n_rows
+        self.n_features = n_features
+        self.n_classes = n_classes
+        self.draw = draw
+        check_parameters(self)
+
+    def _make(self, datasets: Any, **options: Any) -> tuple[np.ndarray, ...]:
+        return datasets.make_gaussian_quantiles(n_samples=self.n_rows, n_features=self.n_features, n_classes=self.n_classes, **options)
+
+
+class SwissRoll(_Made):
+    """A rolled sheet in three features, cut along it into classes with as many rows each, among features of noise (``make_swiss_roll``).
+
+    Parameters
+    ----------
+    n_rows : rows.
+    n_classes : pieces of the sheet, from the innermost to the outermost.
+    noise_std : standard deviation of the noise around the sheet, which is 21 wide and rolled up to a radius of 14.
+    n_noise : features of Gaussian noise beside the three, as wide as these.
+    draw : which set.
+    """
+
+    name = "swiss_roll"
+    task = "classification"
+
+    def __init__(
+        self,
+        n_rows: Count = 2000,
+        n_classes: Annotated[int, Range(2)] = 4,
+        noise_std: NonNegative = 0.3,
+        n_noise: Annotated[int, Range(0)] = 0,
+        draw: Draw = 0,
+    ) -> None:
+        self.n_rows = n_rows
+        self.n_classes = n_classes
+        self.noise_std = noise_std
+        self.n_noise = n_noise
+        self.draw = draw
+        check_parameters(self)
+
+    def _make(self, datasets: Any, **options: Any) -> tuple[np.ndarray, ...]:
+        X, along = datasets.make_swiss_roll(self.n_rows, noise=self.noise_std, **options)
+        noise = np.random.default_rng(self.draw).normal(scale=X.std(), size=(self.n_rows, self.n_noise))
+        ranks = np.argsort(np.argsort(along))
+        return np.column_stack([X, noise]), ranks * self.n_classes // self.n_rows
+
+
 class MadeRegression(_Made):
     """A linear function of some of the features and Gaussian noise (``make_regression``).
 

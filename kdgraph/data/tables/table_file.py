@@ -16,7 +16,7 @@ from kdgraph.data.files.paths import existing, file_stem, said, sha256_of, suffi
 from kdgraph.data.frames import ColumnOptions, Require, from_frame
 from kdgraph.data.frames.roles import roles_of_indices
 from kdgraph.errors import DataError
-from kdgraph.parameters import check_parameters
+from kdgraph.parameters import Count, check_parameters
 
 
 class TableFile:
@@ -29,7 +29,7 @@ class TableFile:
     ----------
     path : the file, relative to the working directory.
     target : column of the labels; or several of numbers or truth values, of which the largest counts.
-    task, drop, categorical, missing, split_groups, split_column, require, threshold, group, split_at : see
+    task, drop, categorical, missing, split_groups, split_column, require, threshold, group, split_at, first_numeric : see
         :class:`kdgraph.data.frames.ColumnOptions`.
     encoding : of the text; latin-1 decodes anything, often wrongly.
     separator : between cells, one character; None: a comma, in tsv a tab.
@@ -55,6 +55,7 @@ class TableFile:
         threshold: float | Literal["median"] | None = None,
         group: str | Sequence[str] | None = None,
         split_at: Sequence[float] = (),
+        first_numeric: Count | None = None,
     ) -> None:
         self.path = path
         self.target = target
@@ -71,6 +72,7 @@ class TableFile:
         self.threshold: float | Literal["median"] | None = threshold
         self.group = group
         self.split_at = split_at
+        self.first_numeric = first_numeric
         self.name = file_stem(path) if name is None else name
         check_parameters(self)
         if indices is not None and split_column is not None:

@@ -1,8 +1,9 @@
-"""Texts of the user's own, as vectors of hashed words: ``dataset=text dataset.path=reviews.csv``."""
+"""Texts of the user's own, as vectors of their words: ``dataset=text dataset.path=reviews.csv``."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ from kdgraph.data.dataset import Dataset
 from kdgraph.data.files.paths import existing, file_stem, said, sha256_of
 from kdgraph.data.frames.cautions import warn_of_copies
 from kdgraph.data.frames.wording import no_such_column
-from kdgraph.data.tables.words import HashCount, hash_names, hashed
+from kdgraph.data.tables.words import HashCount, hash_names, hashed, mean_vectors, without_furniture
 from kdgraph.errors import DataError
 from kdgraph.parameters import check_parameters
 
@@ -26,8 +27,12 @@ class TextFile:
     Parameters
     ----------
     path : the file or folder, relative to the working directory.
-    text, target : columns of the texts and of the labels; of a folder neither is used.
+    text, target : columns of the texts and of the labels; of a folder neither is used. Texts of several columns are put together.
     n_features : columns that words are hashed into.
+    vectors : a file of word vectors, such as GloVe's: a row is then the mean of those of its words; see
+        :func:`~kdgraph.data.tables.words.mean_vectors`. None: words are hashed.
+    keep : labels of the texts to keep, or patterns of them ("comp.*"); none: all of them.
+    posts : whether texts are posts of newsgroups, of which header, quotes and signature are removed.
     encoding, separator : see :class:`kdgraph.data.tables.table_file.TableFile`.
     name : what runs are called; None: the file's or folder's name.
 
@@ -40,9 +45,12 @@ class TextFile:
     def __init__(
         self,
         path: str,
-        text: str = "text",
+        text: str | Sequence[str] = "text",
         target: str = "label",
         n_features: HashCount = 512,
+        vectors: str | None = None,
+        keep: Sequence[str] = (),
+        posts: bool = False,
         encoding: str = "utf-8",
         separator: str | None = None,
         name: str | None = None,
@@ -51,17 +59,22 @@ class TextFile:
         self.text = text
         self.target = target
         self.n_features = n_features
+        self.vectors = vectors
+        self.keep = keep
+        self.posts = posts
         self.encoding = encoding
         self.separator = separator
         self.name = file_stem(path, "text") if name is None else name
         check_parameters(self)
 
     def prefetch(self, progress: Callable[[str], None] | None = None) -> None:
-        """Raise before any run starts if the file or folder is not there."""
+        """Raise before any run starts if the file or folder is not there, or that of the word vectors."""
         existing(self.path)
+        if self.vectors is not None:
+            existing(self.vectors, "vectors")
 
     def load(self) -> Dataset:
-        """All texts as Float64[n, n_features].
+        """All texts as Float64[n, n_features], or as many columns as a word vector has.
 
         Raises
         ------
@@ -72,11 +85,30 @@ class TextFile:
 
         path = existing(self.path)
         texts, labels, facts = _folder(path, self.encoding) if path.is_dir() else self._columns(path)
+        texts, labels = self._kept(texts, labels)
         y, classes, _ = encode_target(self.name, labels, "classification")
-        X = hashed(texts, self.n_features)
+        texts = [without_furniture(text) for text in texts] if self.posts else texts
+        X = hashed(texts, self.n_features) if self.vectors is None else mean_vectors(texts, self.vectors)
         warn_of_copies(self.name, X)
         facts = {"source": "file", "path": self.path, "texts": len(texts), **facts}
-        return Dataset(self.name, X, y, classes, hash_names(self.n_features), facts=facts)
+        if self.vectors is None:
+            return Dataset(self.name, X, y, classes, hash_names(self.n_features), facts=facts)
+        names = tuple(f"vector_{i}" for i in range(X.shape[1]))
+        return Dataset(
+            self.name, X, y, classes, names, facts={**facts, "vectors": self.vectors, "vectors_sha256": sha256_of(Path(self.vectors))}
+        )
+
+    def _kept(self, texts: list[str], labels: pd.Series) -> tuple[list[str], pd.Series]:
+        """Texts and labels of the classes to keep."""
+        if not self.keep:
+            return texts, labels
+        there = sorted(set(labels.dropna().astype(str)))
+        for pattern in self.keep:
+            if not any(fnmatchcase(label, pattern) for label in there):
+                shown = f"{', '.join(there[:8])}{', …' if len(there) > 8 else ''}"
+                raise DataError(f"dataset.keep: {said(self.path)} has no label '{pattern}'; it has {shown}")
+        keep = labels.astype(str).map(lambda label: any(fnmatchcase(label, pattern) for pattern in self.keep)).to_numpy(bool)
+        return [text for text, kept in zip(texts, keep, strict=True) if kept], labels[keep].reset_index(drop=True)
 
     def _columns(self, path: Path) -> tuple[list[str], pd.Series, dict[str, str]]:
         from kdgraph.data.files.paths import suffix_of
@@ -84,13 +116,14 @@ class TextFile:
 
         suffix_of(path, SUFFIXES)
         frame = read_table(path, Format(self.encoding, self.separator)).frame
-        for key, column in {"text": self.text, "target": self.target}.items():
+        columns = [self.text] if isinstance(self.text, str) else list(self.text)
+        for key, column in [*(("text", column) for column in columns), ("target", self.target)]:
             if column not in frame.columns:
                 raise no_such_column(said(self.path), key, column, [str(name) for name in frame.columns])
         if not len(frame):
             raise DataError(f"{said(self.path)} has columns and no rows")
-        texts = frame[self.text]
-        return texts.astype(object).where(texts.notna(), "").astype(str).tolist(), frame[self.target], {"sha256": sha256_of(path)}
+        texts = frame[columns].astype(object).where(frame[columns].notna(), "").astype(str).agg(" ".join, axis=1)
+        return texts.tolist(), frame[self.target], {"sha256": sha256_of(path)}
 
 
 def _folder(path: Path, encoding: str) -> tuple[list[str], pd.Series, dict[str, str]]:

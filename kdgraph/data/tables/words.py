@@ -1,13 +1,19 @@
-"""Words as vectors, by hashing: nothing is learnt from any row, so none of test either."""
+"""Texts as vectors, by hashing or by vectors of words that others have learnt: nothing is learnt from any row, so none of test either."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Annotated
 
 import numpy as np
 
+from kdgraph.data.files.paths import existing, said
+from kdgraph.errors import DataError
 from kdgraph.parameters import Range
+
+WORD = re.compile(r"(?u)\b\w\w+\b")
+"""Two or more letters or digits, as scikit-learn's vectorizers have it."""
 
 HashCount = Annotated[int, Range(2)]
 """Columns that words are hashed into; two words of one column are the same word from there on."""
@@ -27,3 +33,62 @@ def hashed(texts: Sequence[str], n_features: int) -> np.ndarray:
 def hash_names(n_features: int) -> tuple[str, ...]:
     """Names hash_0, hash_1 and so on."""
     return tuple(f"hash_{i}" for i in range(n_features))
+
+
+def mean_vectors(texts: Sequence[str], path: str) -> np.ndarray:
+    """The mean of the vectors of each text's words, Float64[n, d]; of a text without any known word it is 0.
+
+    ``path`` is a file of word vectors in text, a line for each word: the word and its d numbers, with spaces between them, as GloVe is
+    given out (Pennington, Socher, Manning 2014), and word2vec, which has a first line of two numbers. Words are compared in lower case; of
+    the file only the vectors of words that the texts have are kept.
+
+    Raises
+    ------
+    NotAtHand
+        If there is no such file.
+    DataError
+        If it is no file of word vectors, or knows none of the words.
+    """
+    split = [WORD.findall(text.lower()) for text in texts]
+    row_of = _vectors(path, {word for words in split for word in words})
+    if not row_of:
+        raise DataError(f"{said(path, 'vectors')} has a vector for none of the words of these texts")
+    d = len(next(iter(row_of.values())))
+    known = ([row_of[word] for word in words if word in row_of] for words in split)
+    return np.array([np.mean(each, axis=0) if each else np.zeros(d) for each in known]).reshape(len(texts), d)
+
+
+def _vectors(path: str, wanted: set[str]) -> dict[str, np.ndarray]:
+    """Word → Float64[d], of those wanted."""
+    found: dict[str, np.ndarray] = {}
+    d = None
+    with existing(path, "vectors").open(encoding="utf-8", errors="replace") as lines:
+        for number, text in enumerate(lines):
+            word, *values = text.rstrip().split(" ")
+            if number == 0 and len(values) == 1:  # word2vec: how many words, and d
+                continue
+            d = d or len(values)
+            if word not in wanted:
+                continue
+            try:
+                found[word] = np.array(values[-d:], dtype=np.float64)
+            except ValueError as error:
+                raise DataError(
+                    f"{said(path, 'vectors')} is no file of word vectors: line {number + 1} is '{text[:40].rstrip()}…'"
+                ) from error
+            if len(values) < d or d < 2 or not np.isfinite(found[word]).all():
+                raise DataError(f"{said(path, 'vectors')} is no file of word vectors: line {number + 1} has not {max(d, 2)} numbers")
+    return found
+
+
+def without_furniture(post: str) -> str:
+    r"""A post of a newsgroup without its header, the lines that it quotes, and its signature, which give the group away.
+
+    As scikit-learn removes them from its twenty newsgroups.
+
+    >>> without_furniture("Subject: trees\nFrom: me\n\nYou wrote:\n> what grows\nOaks do.")
+    'Oaks do.'
+    """
+    from sklearn.datasets._twenty_newsgroups import strip_newsgroup_footer, strip_newsgroup_header, strip_newsgroup_quoting
+
+    return strip_newsgroup_quoting(strip_newsgroup_footer(strip_newsgroup_header(post))).strip()

@@ -441,3 +441,20 @@ def test_text_that_differs_in_each_row_of_a_small_table():
     with pytest.warns(UserWarning, match=f"^{re.escape(message)}$"):
         load(table)
     load(table.iloc[:20])
+
+
+# the first numeric features
+
+
+def test_the_first_numeric_features_are_those_of_the_table_in_its_order():
+    table = frame(name=["a", "b", "a", "b"], size=[4, 3, 2, 1], month=[1, 2, 1, 2], last=[0.5, 0.0, 0.5, 0.0])
+    data = load(table, first_numeric=2, categorical=["month"], require="numeric")
+    assert data.feature_names == ("x", "size") and data.categories == ()
+    np.testing.assert_array_equal(data.X, table[["x", "size"]])
+    assert load(table, first_numeric=2, categorical=["month"], drop=["x"]).feature_names == ("size", "last")
+    assert load(table, first_numeric=4).feature_names == ("x", "size", "month", "last")
+
+
+def test_too_few_numeric_features_are_told():
+    message = "t has 2 numeric features, and dataset.first_numeric asks for 3; ask for fewer"
+    refused(frame(name=["a", "b", "a", "b"], size=[4, 3, 2, 1]), message, first_numeric=3)

@@ -201,3 +201,11 @@ def test_categories_alone_are_no_space_to_move_in():
     message = "^car has no numeric feature, and these rows out of distribution are points in space; give ood=none$"
     with pytest.raises(DataError, match=message):
         list(Sphere().sets(trained.on(train), rng()))
+
+
+def test_noise_can_be_cut_to_what_pixels_can_be():
+    whole, cut = (GaussianNoise(n=50, clip=ends).sets(trained.on(mixed()), rng())[0].X[:, [0, 2]] for ends in (None, (0, 1)))
+    assert whole.min() < 0 and whole.max() > 1
+    np.testing.assert_array_equal(cut, whole.clip(0, 1))
+    with pytest.raises(ParameterError, match=r"clip must be two increasing ends, or null, got .1, 0."):
+        GaussianNoise(clip=(1, 0))

@@ -146,3 +146,63 @@ def test_it_is_fetched_with_the_other_data_of_a_run():
 def test_no_rows_are_no_set():
     with pytest.raises(ParameterError, match=r"^n must be in \[1, inf\), got 0$"):
         OtherDataset(Spiral(), n=0)
+
+
+def cycle(train: Dataset, other: Dataset, n: int = 12, scaling: Scaling | None = None):
+    (drawn,) = OtherDataset(Given(other), n=n, columns="cycle").sets(trained.on(train, scaling), np.random.default_rng(0))
+    return drawn
+
+
+@pytest.mark.parametrize(
+    ("d", "words"), [(3, "3 of 4 numeric columns"), (4, "4 of 4 numeric columns"), (9, "4 numeric columns repeated to 9")]
+)
+def test_columns_of_another_width_are_cut_or_repeated_in_the_range_of_the_training_features(d, words):
+    train, other = rows("trained", d), rows("other", 5, n=20)
+    other.X[:, 1] = 7.0  # says nothing, and has no range
+    drawn = cycle(train, other, n=20)
+    assert drawn.X.shape == (20, d) and drawn.facts["repaired"] == [f"{words}, each in the range of a training feature"]
+    np.testing.assert_allclose(drawn.X.min(axis=0), train.X.min(axis=0), atol=1e-12)
+    np.testing.assert_allclose(drawn.X.max(axis=0), train.X.max(axis=0), atol=1e-12)
+    among = np.random.default_rng(0).choice(20, 20, replace=False)  # the draw of the rows
+    for feature in range(d):
+        given = other.X[among, [0, 2, 3, 4][feature % 4]]
+        assert np.corrcoef(drawn.X[:, feature], given)[0, 1] == pytest.approx(1)
+
+
+def test_ranges_are_those_of_the_whole_other_table():
+    other = rows("other", 4, n=200)
+    few, all_of_it = cycle(rows("trained", 4), other, n=10).X, cycle(rows("trained", 4), other, n=200).X
+    assert {tuple(row) for row in few.round(12)} <= {tuple(row) for row in all_of_it.round(12)}
+
+
+def test_cycled_columns_are_scaled_as_training_rows_are():
+    """Rows that are trained on are scaled already, so a scaling changes nothing beside their range."""
+    train, other = rows("trained", 4), rows("other", 2)
+    np.testing.assert_array_equal(cycle(train, other, scaling=Scaling(size=3.0)).X, cycle(train, other).X)
+
+
+def test_cycled_columns_leave_categories_to_training_rows_and_fill_what_is_missing():
+    X = np.column_stack([np.random.default_rng(0).random(12), np.full(12, 2.0)])
+    train = Dataset.from_labels("trained", X, np.arange(12) % 2, categories=(None, ("a", "b", "c")))
+    other = rows("other", 3, n=12)
+    other.X[0] = np.nan
+    mixed = replace(other, categories=(("x", "y"), None, None))
+    drawn = cycle(train, mixed)
+    assert (drawn.X[:, 1] == 2).all() and not np.isnan(drawn.X).any()
+    assert drawn.facts["repaired"] == ["1 of 2 numeric columns, each in the range of a training feature"]
+
+
+def test_pixels_can_be_columns_and_a_simulation_too():
+    assert cycle(rows("trained", 7), rows("other", 1, 3, 3)).X.shape == (12, 7)
+    train = rows("trained", 16, facts={"image_shape": [1, 4, 4]})
+    assert cycle(train, rows("other", 3, 4, 4)).facts["repaired"] == ["grey from colours (Rec. 601 luma)", "flat"]
+    (drawn,) = OtherDataset(Spiral(), n=30, columns="cycle").sets(trained.on(rows("trained", 5)), np.random.default_rng(0))
+    np.testing.assert_allclose(drawn.X.min(axis=0), rows("trained", 5).X.min(axis=0), atol=1e-12)
+
+
+def test_no_column_can_stand_for_another_where_there_is_none():
+    flat = replace(rows("other", 2), X=np.ones((12, 2)))
+    with pytest.raises(
+        DataError, match=r"^other has no numeric feature that varies, and only such columns can stand for others; name another$"
+    ):
+        cycle(rows("trained", 3), flat)

@@ -7,11 +7,12 @@ from sklearn import datasets
 
 from kdgraph.data.simulations.scikit_learn import Blobs, Circles, Moons
 from kdgraph.data.sources import PosteriorSimulation, Simulation, Table
-from kdgraph.data.tables.made import Friedman, MadeClassification, MadeRegression
+from kdgraph.data.tables.made import Friedman, GaussianShells, MadeClassification, MadeRegression, SwissRoll
 from kdgraph.errors import ParameterError
 
 SIMULATIONS = [Moons(), Circles(), Blobs(), Blobs(n_blobs=5, n_features=7)]
-TABLES = [MadeClassification(n_rows=300), MadeRegression(n_rows=300), Friedman(1, 300), Friedman(2, 300), Friedman(3, 300)]
+CLASSES = [MadeClassification(n_rows=300), GaussianShells(n_rows=300), SwissRoll(n_rows=300, n_noise=2)]
+TABLES = [*CLASSES, MadeRegression(n_rows=300), Friedman(1, 300), Friedman(2, 300), Friedman(3, 300)]
 
 
 @pytest.mark.parametrize("source", SIMULATIONS, ids=lambda s: s.name)
@@ -62,7 +63,7 @@ def test_tables_are_made_once_and_for_all(source):
     assert data.fingerprint == source.load().fingerprint
     changed = type(source)(**{**vars_of(source), "draw": 1}).load()
     assert changed.fingerprint != data.fingerprint
-    assert data.task == ("classification" if source.name == "made_classification" else "regression")
+    assert data.task == ("classification" if source in CLASSES else "regression")
 
 
 def vars_of(source) -> dict:
@@ -81,6 +82,23 @@ def test_made_classification_has_the_classes_that_were_asked_for():
     data = MadeClassification(n_rows=600, n_informative=4, n_classes=5, n_clusters=2, flip=0.0).load()
     assert data.classes.tolist() == list(range(5))
     assert np.ptp(np.bincount(data.y)) <= 2
+
+
+def test_shells_lie_around_each_other():
+    data = GaussianShells(n_rows=400, n_features=3, n_classes=4).load()
+    radius = np.linalg.norm(data.X, axis=1)
+    assert np.bincount(data.y).tolist() == [100] * 4
+    assert all(radius[data.y == k].max() < radius[data.y == k + 1].min() for k in range(3))
+
+
+def test_pieces_of_the_roll_follow_each_other_and_noise_stands_beside_them():
+    """Along the roll the angle grows with the radius in its two rolled features; pieces next to each other overlap by the noise alone."""
+    data = SwissRoll(n_rows=1000, n_classes=5, noise_std=0.0, n_noise=2).load()
+    assert data.X.shape == (1000, 5)
+    radius = np.linalg.norm(data.X[:, [0, 2]], axis=1)
+    assert np.bincount(data.y).tolist() == [200] * 5
+    assert all(radius[data.y == k].max() < radius[data.y == k + 1].min() for k in range(4))
+    assert np.abs(np.corrcoef(data.X.T)[3:, :3]).max() < 0.15  # four standard errors of a correlation of 1,000 rows
 
 
 @pytest.mark.parametrize(

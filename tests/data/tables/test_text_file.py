@@ -10,7 +10,7 @@ from sklearn.feature_extraction.text import HashingVectorizer
 
 from kdgraph.data.sources import Fetched
 from kdgraph.data.tables import TextFile
-from kdgraph.errors import DataError
+from kdgraph.errors import DataError, NotAtHand
 
 TEXTS = ["Buy cheap watches", "See you at noon", "Cheap, cheap watches!", "Noon is fine"]
 LABELS = ["spam", "ham", "spam", "ham"]
@@ -101,3 +101,51 @@ def test_columns_that_are_not_there():
     refused("dataset.path=mail.csv has columns and no rows", TextFile("mail.csv"))
     pd.DataFrame({"text": TEXTS, "label": ["spam", None, "ham", "ham"]}).to_csv("mail.csv", index=False)
     refused("mail: 1 of 4 rows have no label in 'label' (first: row 1); remove them", TextFile("mail.csv"))
+
+
+def test_only_some_labels_are_kept_by_name_or_pattern():
+    labels = ["comp.graphics", "comp.os", "rec.autos", "comp.os"]
+    pd.DataFrame({"text": TEXTS, "label": labels}).to_csv("posts.csv", index=False)
+    data = TextFile("posts.csv", keep=["comp.*"]).load()
+    assert data.classes[data.y].tolist() == ["comp.graphics", "comp.os", "comp.os"]
+    np.testing.assert_array_equal(data.X, TextFile("posts.csv").load().X[[0, 1, 3]])
+    there = "comp.graphics, comp.os, rec.autos"
+    refused(f"dataset.keep: dataset.path=posts.csv has no label 'sci.*'; it has {there}", TextFile("posts.csv", keep=["comp.*", "sci.*"]))
+
+
+def test_texts_of_several_columns_are_put_together():
+    pd.DataFrame({"title": ["Noon", None], "body": ["is fine", "Buy watches"], "label": ["a", "b"]}).to_csv("t.csv", index=False)
+    data = TextFile("t.csv", text=["title", "body"], n_features=64).load()
+    np.testing.assert_array_equal(data.X, HashingVectorizer(n_features=64).transform(["Noon is fine", "Buy watches"]).toarray())
+    refused("dataset.path=t.csv has no column 'bodies' (dataset.text); did you mean 'body'?", TextFile("t.csv", text=["title", "bodies"]))
+
+
+def test_posts_lose_what_gives_their_group_away():
+    post = "Newsgroups: comp.os\nFrom: me\n\nYou wrote:\n> which one\nThe second.\n\n--\nme"
+    pd.DataFrame({"text": [post, "Subject: x\n\nNoon"], "label": ["a", "b"]}).to_csv("p.csv", index=False)
+    data = TextFile("p.csv", n_features=64, posts=True).load()
+    np.testing.assert_array_equal(data.X, HashingVectorizer(n_features=64).transform(["The second.", "Noon"]).toarray())
+
+
+def test_a_row_is_the_mean_of_the_vectors_of_its_words():
+    pd.DataFrame({"text": ["Noon, NOON and rain", "unheard!"], "label": ["a", "b"]}).to_csv("t.csv", index=False)
+    Path("glove.txt").write_text("the 9 9 9\nnoon 1 0 3\nrain 4 6 0\nand 1 0 0\n")
+    data = TextFile("t.csv", vectors="glove.txt").load()
+    np.testing.assert_allclose(data.X, [[(1 + 1 + 4 + 1) / 4, 1.5, 1.5], [0, 0, 0]])
+    assert data.feature_names == ("vector_0", "vector_1", "vector_2") and data.facts["vectors"] == "glove.txt"
+    Path("w2v.txt").write_text("2 3\nnoon 1 0 3\nrain 4 6 0\n")
+    np.testing.assert_allclose(TextFile("t.csv", vectors="w2v.txt").load().X[0], [2, 2, 2])
+
+
+def test_files_that_are_no_word_vectors(tmp_path):
+    pd.DataFrame({"text": TEXTS, "label": LABELS}).to_csv("mail.csv", index=False)
+    source = TextFile("mail.csv", vectors="glove.txt")
+    with pytest.raises(NotAtHand, match=r"^dataset\.vectors=glove\.txt: no such file in "):
+        source.prefetch()
+    for text, message in {
+        "the 1 2\n": "has a vector for none of the words of these texts",
+        "noon 1 x\n": "is no file of word vectors: line 1 is 'noon 1 x…'",
+        "at 1 2\nnoon 1\n": "is no file of word vectors: line 2 has not 2 numbers",
+    }.items():
+        Path("glove.txt").write_text(text)
+        refused(f"dataset.vectors=glove.txt {message}", source)

@@ -1,0 +1,246 @@
+"""Images of the user's own files: idx, .npz, pictures in a folder or a zip; what is made of them, and what is refused in a line."""
+
+from __future__ import annotations
+
+import gzip
+import struct
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from kdgraph.data.dataset import CALIBRATION, TEST, TRAIN, UNUSED
+from kdgraph.data.images import ImageFiles
+from kdgraph.data.images.idx import read_idx
+from kdgraph.data.images.shape import resized
+from kdgraph.data.ood import OtherDataset, Several
+from kdgraph.data.sources import Fetched
+from kdgraph.data.splits import make_splits
+from kdgraph.errors import DataError, NotAtHand, ParameterError
+from tests.data.images.image_sets import pictures
+
+
+def idx(path: Path, array: np.ndarray, code: int = 0x08) -> None:
+    """Write an idx file, compressed where its name says so."""
+    content = bytes([0, 0, code, array.ndim]) + struct.pack(f">{array.ndim}I", *array.shape) + array.tobytes()
+    path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
+
+
+def pixels(source: ImageFiles) -> np.ndarray:
+    return np.rint(source.load().X * 255).astype(int)
+
+
+@pytest.fixture
+def mnist(tmp_path):
+    """A folder of idx files as MNIST's: 6 images that train, 4 that test."""
+    images = pictures(10, (1, 4, 5))
+    for word, rows in (("train", slice(6)), ("t10k", slice(6, None))):
+        idx(tmp_path / f"{word}-images-idx3-ubyte.gz", images[rows, 0])
+        idx(tmp_path / f"{word}-labels-idx1-ubyte.gz", np.arange(10, dtype=np.uint8)[rows] % 2)
+    return tmp_path, images
+
+
+def test_a_folder_of_idx_files_says_what_trains_and_what_tests(mnist):
+    folder, images = mnist
+    dataset = ImageFiles(str(folder)).load()
+    np.testing.assert_array_equal(np.rint(dataset.X * 255), np.concatenate([images[6:], images[:6]]))  # in the order of the names
+    assert np.asarray(dataset.roles).tolist() == [TEST] * 4 + [TRAIN] * 6
+    assert dataset.y.tolist() == [0, 1, 0, 1, 0, 1, 0, 1, 0, 1] and dataset.classes.tolist() == [0, 1]
+    assert dataset.X.dtype == np.float32 and dataset.facts["image_shape"] == [1, 4, 5]
+
+
+def test_one_idx_file_has_its_labels_beside_it(mnist):
+    dataset = ImageFiles(str(mnist[0] / "t10k-images-idx3-ubyte.gz")).load()
+    assert dataset.roles is None and dataset.y.tolist() == [0, 1, 0, 1] and dataset.name == "t10k-images-idx3-ubyte"
+
+
+def test_labels_that_say_more_than_the_class_begin_with_it(tmp_path):
+    images = pictures(4, (1, 3, 3))[:, 0]
+    idx(tmp_path / "qmnist-test-images-idx3-ubyte", images)
+    idx(tmp_path / "qmnist-test-labels-idx2-int", np.array([[7, 1], [3, 2], [7, 3], [3, 4]], dtype=">i4"), 0x0C)
+    dataset = ImageFiles(str(tmp_path)).load()
+    assert dataset.classes[dataset.y].tolist() == [7, 3, 7, 3] and np.asarray(dataset.roles).tolist() == [TEST] * 4
+
+
+@pytest.mark.parametrize(("code", "kind"), [(0x08, "u1"), (0x09, "i1"), (0x0B, ">i2"), (0x0C, ">i4"), (0x0D, ">f4"), (0x0E, ">f8")])
+def test_idx_files_of_each_type(tmp_path, code, kind):
+    array = (np.arange(24) - 3 * (kind[-2] != "u")).reshape(2, 3, 4).astype(kind)
+    idx(tmp_path / "a-images-idx3", array, code)
+    np.testing.assert_array_equal(read_idx(tmp_path / "a-images-idx3"), array)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"\x89PNG and so on", "is no idx file: it begins with 89 50 4e 47"),
+        (b"", "is no idx file: it begins with nothing"),
+        (b"\0\0\x08\x03" + struct.pack(">III", 2, 3, 4) + bytes(23), r"is not whole: it says \(2, 3, 4\) numbers of 1 bytes and has 23"),
+        (b"\0\0\x08\x03" + struct.pack(">II", 2, 3), "is not whole"),
+    ],
+)
+def test_what_is_no_idx_file_is_told(tmp_path, content, message):
+    (tmp_path / "a-images-idx3").write_bytes(content)
+    with pytest.raises(DataError, match=message):
+        ImageFiles(str(tmp_path / "a-images-idx3")).load()
+
+
+@pytest.mark.parametrize("damage", ["cut short", "changed", "not compressed"])
+def test_a_damaged_compressed_file_is_told(tmp_path, damage):
+    idx(tmp_path / "a-images-idx3.gz", pictures(20, (1, 9, 9))[:, 0])
+    content = bytearray((tmp_path / "a-images-idx3.gz").read_bytes())
+    content[60:90] = bytes(30) if damage == "changed" else content[60:90]
+    (tmp_path / "a-images-idx3.gz").write_bytes({"cut short": content[:-20], "changed": content, "not compressed": b"text"}[damage])
+    with pytest.raises(DataError, match=r"a-images-idx3.gz cannot be read: "):
+        ImageFiles(str(tmp_path / "a-images-idx3.gz")).load()
+
+
+@pytest.mark.parametrize("layout", ["channel_first", "channel_last"])
+def test_arrays_in_colour_lie_either_way(tmp_path, layout):
+    images = pictures(6, (3, 8, 7))
+    np.savez(tmp_path / "a.npz", x=images if layout == "channel_first" else images.transpose(0, 2, 3, 1), y=list("abcabc"))
+    source = ImageFiles(str(tmp_path / "a.npz"))
+    np.testing.assert_array_equal(pixels(source), images)
+    assert source.load().classes.tolist() == ["a", "b", "c"]
+
+
+def test_arrays_as_medmnist_has_them_have_three_roles(tmp_path):
+    images = pictures(6, (1, 4, 4))[:, 0]
+    parts = {"train": slice(3), "val": slice(3, 4), "test": slice(4, 6)}
+    named = {f"{word}_images": images[rows] for word, rows in parts.items()}
+    labels = {f"{word}_labels": np.arange(6)[rows, None] % 3 for word, rows in parts.items()}
+    np.savez(tmp_path / "a.npz", **named, **labels)  # pyright: ignore[reportArgumentType]
+    dataset = ImageFiles(str(tmp_path / "a.npz")).load()
+    assert np.asarray(dataset.roles).tolist() == [TRAIN] * 3 + [CALIBRATION] + [TEST] * 2 and dataset.y.tolist() == [0, 1, 2, 0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"pictures": np.zeros((2, 3, 3))}, "has no array of images named x_train, train_images, .*; it has pictures"),
+        ({"x": np.zeros((2, 5, 4, 4))}, r"must be \[n, height, width\], or have 1 or 3 channels before or behind these"),
+        ({"x": np.full((2, 3, 3), 300)}, "pixels must be integers from 0 to 255 or lie in .0, 1., got 300 to 300"),
+        ({"x": np.full((2, 3, 3), 1.5)}, "got 1.5 to 1.5"),
+        ({"x": np.full((2, 3, 3), np.nan)}, "got nan to nan"),
+        ({"x": np.full((2, 3, 3), "a")}, "must hold numbers"),
+        ({"x": np.zeros((2, 3, 3)), "y": np.zeros(3)}, "one label for each of 2 images, got shape .3,"),
+    ],
+)
+def test_arrays_that_are_no_images_are_told(tmp_path, arrays, message):
+    np.savez(tmp_path / "a.npz", **arrays)
+    with pytest.raises(DataError, match=message):
+        ImageFiles(str(tmp_path / "a.npz")).load()
+
+
+@pytest.fixture
+def drawn(tmp_path):
+    """Pictures in two folders, and what is none; the same in a zip file with a folder around them."""
+    images = pictures(4, (1, 6, 6))[:, 0]
+    for i, image in enumerate(images):
+        folder = tmp_path / "drawn" / ("cats" if i % 2 else "dogs")
+        folder.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(image).save(folder / f"{i}.{'PNG' if i else 'png'}")
+    (tmp_path / "drawn" / "notes.txt").write_text("no picture")
+    (tmp_path / "drawn" / "dogs" / ".hidden.png").write_bytes(b"no picture either")
+    with zipfile.ZipFile(tmp_path / "drawn.zip", "w") as archive:
+        for file in sorted((tmp_path / "drawn").rglob("*")):
+            archive.write(file, file.relative_to(tmp_path))
+        archive.writestr("__MACOSX/drawn/dogs/0.png", b"no picture")
+    return tmp_path, images[[1, 3, 0, 2]]
+
+
+@pytest.mark.parametrize("where", ["drawn", "drawn.zip"])
+def test_pictures_are_labelled_by_their_folders(drawn, where):
+    folder, images = drawn
+    dataset = ImageFiles(str(folder / where)).load()
+    np.testing.assert_array_equal(np.rint(dataset.X[:, 0] * 255), images)
+    assert [label.rpartition("/")[2] for label in dataset.classes] == ["cats", "dogs"] and dataset.y.tolist() == [0, 0, 1, 1]
+    assert dataset.name == "drawn" and ("sha256" in dataset.facts) == (where == "drawn.zip")
+
+
+def test_flat_rows_are_vectors_of_the_same_pixels(drawn):
+    dataset = ImageFiles(str(drawn[0] / "drawn"), flat=True).load()
+    np.testing.assert_array_equal(np.rint(dataset.X * 255).reshape(4, 6, 6), drawn[1])
+    assert dataset.X.dtype == np.float64 and dataset.feature_names[-1] == "pixel36" and dataset.facts["image_shape"] == [1, 6, 6]
+
+
+def test_pictures_are_resized_made_grey_and_inverted(tmp_path):
+    rng = np.random.default_rng(0)
+    for name, shape in (("a/0.png", (9, 6, 3)), ("a/1.png", (6, 6)), ("b/2.png", (6, 6, 3))):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        Image.fromarray(rng.integers(0, 256, shape, dtype=np.uint8)).save(tmp_path / name)
+    with pytest.raises(DataError, match=r"has images of 3 shapes, such as 1×6×6 and 3×6×6; make them equal: dataset.size=\[28,28\]"):
+        ImageFiles(str(tmp_path)).load()
+    with pytest.raises(DataError, match=r"make them equal: dataset\.channels=1"):
+        ImageFiles(str(tmp_path), size=[6, 6]).load()
+    dataset = ImageFiles(str(tmp_path), size=[6, 6], channels=1, invert=True).load()
+    assert dataset.facts["made"] == ["inverted", "grey from colours (Rec. 601 luma)", "resized from 9×6 to 6×6 (bilinear)"]
+    by_pillow = [np.asarray(Image.open(tmp_path / name).convert("L"), dtype=float) for name in ("a/0.png", "a/1.png", "b/2.png")]
+    by_pillow[0] = resized(by_pillow[0][None, None], 6, 6)[0, 0]
+    np.testing.assert_allclose(255 - dataset.X[:, 0] * 255, by_pillow, atol=1.01)  # Pillow rounds its greys
+    assert dataset.y.tolist() == [0, 0, 1]
+
+
+def test_one_bit_sixteen_bits_palettes_and_transparency_are_read(tmp_path):
+    dark = np.zeros((3, 3), dtype=np.uint8)
+    dark[1] = 255
+    made = [Image.fromarray(dark).convert(mode) for mode in ("1", "LA", "I;16")]
+    made[2] = Image.fromarray(dark.astype(np.uint16) * 257)
+    for i, picture in enumerate(made):
+        picture.save(tmp_path / f"{i}.png")
+    np.testing.assert_array_equal(pixels(ImageFiles(str(tmp_path)))[:, 0], np.stack([dark] * 3))
+    colours = tmp_path / "colours"
+    colours.mkdir()
+    for i, mode in enumerate(("P", "RGBA", "RGB")):
+        Image.fromarray(np.stack([dark] * 3, axis=-1)).convert(mode).save(colours / f"{i}.png")
+    np.testing.assert_array_equal(pixels(ImageFiles(str(colours))), np.broadcast_to(dark, (3, 3, 3, 3)))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.zip", b"no zip", "is no zip file, or damaged"),
+        ("a.tar", b"", "must be one of these: .npz, .zip, idx files"),
+        ("a/b.png", b"no picture", "dataset.path=.*: b.png cannot be read as a picture"),
+        ("a/b.txt", b"no picture", "has no pictures"),
+    ],
+)
+def test_what_holds_no_pictures_is_told(tmp_path, name, content, message):
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(DataError, match=message):
+        ImageFiles(str(tmp_path / name.partition("/")[0])).load()
+
+
+def test_images_without_labels_only_test_and_are_a_set_out_of_distribution(tmp_path, mnist):
+    np.savez(tmp_path / "a.npz", x=pictures(5, (1, 8, 8)))
+    source = ImageFiles(str(tmp_path / "a.npz"), invert=True)
+    assert np.asarray(source.load().roles).tolist() == [TEST] * 5
+    with pytest.raises(DataError, match="n_train is 0"):
+        make_splits(source, rng=np.random.default_rng(0))
+    train = ImageFiles(str(mnist[0]))
+    splits = make_splits(train, n_train=2, n_calibration=4, n_test=2, rng=np.random.default_rng(0))
+    several = Several({"a": OtherDataset(source), "b": OtherDataset(ImageFiles("nothing.zip"))}, missing="skip")
+    several.prefetch()
+    with pytest.warns(UserWarning, match="^b is .*nothing.zip"):
+        (found,) = several.sets(splits, np.random.default_rng(0))
+    assert found.name == "a" and found.X.shape == (5, 1, 4, 5)
+    assert found.facts["made"] == ["inverted"] and found.facts["repaired"] == ["resized from 8×8 to 4×5 (bilinear)"]
+    np.savez(tmp_path / "b.npz", x_train=pictures(5, (1, 8, 8)), x_test=pictures(2, (1, 8, 8)))
+    assert np.asarray(ImageFiles(str(tmp_path / "b.npz")).load().roles).tolist() == [UNUSED] * 5 + [TEST] * 2
+
+
+def test_a_file_that_is_not_there_is_not_at_hand():
+    source = ImageFiles("no/such/folder/a.zip")
+    assert isinstance(source, Fetched) and source.name == "a"
+    for ask in (source.prefetch, source.load):
+        with pytest.raises(NotAtHand, match=r"dataset.path=no/such/folder/a.zip: there is no folder"):
+            ask()
+
+
+def test_parameters_out_of_range_are_told():
+    with pytest.raises(ParameterError, match="size must be a height and a width"):
+        ImageFiles("a.zip", size=[28])
+    with pytest.raises(ParameterError, match="channels must be 1, 3 or null, got 2"):
+        ImageFiles("a.zip", channels=2)
