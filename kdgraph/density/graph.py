@@ -9,13 +9,16 @@ from typing import Any, Literal
 
 import numpy as np
 
+from kdgraph.density.axes import neighbour_axes
 from kdgraph.density.gaussians import NearestMean, PolytopeGaussians, VarianceRule, moments_of
 from kdgraph.density.pruning import merge
 from kdgraph.geometry import Partition, Place, polytopes_of, take_rows
 from kdgraph.parents import take
 
-Distance = Literal["geodesic", "euclidean", "scaled"]
-"""Geodesic by Eq. 17; Euclidean to a polytope's mean; the same with every feature in units of the spacing between polytopes."""
+Distance = Literal["geodesic", "euclidean", "scaled", "whitened"]
+"""Geodesic by Eq. 17; Euclidean to a polytope's mean; the same with every feature in units of the spacing between polytopes (scaled); and
+that along the axes of :func:`~kdgraph.density.axes.neighbour_axes`, along which the Gaussians then lie too (whitened): they know which
+features move together."""
 _BLOCK = 32_768
 """Rows to predict at once: their codes, four bytes a tree, are what takes memory."""
 
@@ -69,11 +72,12 @@ class KernelDensityGraph:
         n_train = len(place) if n_train is None else n_train
         everyone = merge(polytopes_of(place.codes), place.points, n_train, max_polytopes)
         self.polytopes = everyone.of_first(n_train)
-        moments = moments_of(place.points[: len(self.polytopes.of_row)], self.polytopes, held_out)
+        populating = place.points[: len(self.polytopes.of_row)]
+        self.axes = neighbour_axes(populating) if distance == "whitened" else None
+        moments = moments_of(self.along_axes(populating), self.polytopes, None if held_out is None else self.along_axes(held_out))
         self.gaussians = PolytopeGaussians(moments.mean, variance(moments))
-        self._nearest_mean = (
-            None if distance == "geodesic" else NearestMean(moments.mean, np.sqrt(moments.spacing) if distance == "scaled" else 1.0)
-        )
+        unit = np.sqrt(moments.spacing) if distance in ("scaled", "whitened") else 1.0
+        self._nearest_mean = None if distance == "geodesic" else NearestMean(moments.mean, unit)
         self._codes, self._everyone, self._class_masses = place.codes, everyone, everyone.sum(labels)
 
     @cached_property
@@ -94,16 +98,26 @@ class KernelDensityGraph:
     def visit(self, place: Place, exponents: np.ndarray) -> Visit:
         """Weigh the classes around rows by K^exponent, for each of ``exponents`` (Float[k]), and find the nearest polytope."""
         masses, polytope = self.masses(place.codes, exponents)
+        points = self.along_axes(place.points)
         if self._nearest_mean:
-            polytope = self._nearest_mean(place.points)
-        return Visit(place, masses, polytope, self.gaussians.log_density(place.points, polytope))
+            polytope = self._nearest_mean(points)
+        return Visit(place, masses, polytope, self._log_density_at(points, polytope))
 
     def log_density(self, X: Any) -> np.ndarray:
         """Float[n]: log G of the nearest polytope's Gaussian at each of the rows ``X`` (Float[n, d] or a data frame)."""
         if self._nearest_mean is None:
             return self.visit(self.partition.place(X), np.empty(0)).log_density
-        points = self.partition.embed(X)
-        return self.gaussians.log_density(points, self._nearest_mean(points))
+        points = self.along_axes(self.partition.embed(X))
+        return self._log_density_at(points, self._nearest_mean(points))
+
+    def along_axes(self, points: np.ndarray) -> np.ndarray:
+        """Float[n, d]: points of the embedding (Float[n, d]) in the coordinates that the Gaussians have."""
+        return points if self.axes is None else self.axes(points)
+
+    def _log_density_at(self, points: np.ndarray, polytope: np.ndarray) -> np.ndarray:
+        """By volume of the embedding, whatever the coordinates."""
+        found = self.gaussians.log_density(points, polytope)
+        return found if self.axes is None else found + self.axes.log_volume
 
     def masses(self, codes: np.ndarray, exponents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Float[n, K, k]: Σ_s K(r, s)^exponent · (class mass of s) for each code r and exponent (Eq. 11, 15); Int[n]: nearest polytope."""

@@ -30,7 +30,8 @@ class KernelDensityForest(KernelDensityClassifier):
     alpha : the expected share of in-distribution rows that an "auto" floor may give up.
     min_weight : the posterior keeps at least this weight in "kdgraph", so that its argmax survives among equal priors.
     distance : by which the nearest polytope is found: "geodesic" (Eq. 17), "euclidean" distance to its mean, "scaled": the same with every
-        feature in units of the spacing between polytopes; None for "scaled" in "kdgraph" and "geodesic" in the others.
+        feature in units of the spacing between polytopes, "whitened": along axes that know which features move together; None for "scaled"
+        in "kdgraph" and "geodesic" in the others.
     lend_calibration : "kdgraph" only: let the held-out rows lend their class masses.
     max_polytopes : merge neighbouring polytopes down to this number, or share of the training rows, so that predicting takes bounded time
         and memory; None keeps all.

@@ -119,7 +119,7 @@ def fit_figure1(partition: Partition, train: Rows, held_out: Rows, prior: np.nda
     place = partition.place(train.X)
     settings = {"distance": options.distance or "geodesic", "max_polytopes": options.max_polytopes}
     graph = KernelDensityGraph(partition, place, train.one_hot(len(prior)), per_sample, **settings)
-    graph.gaussians = weighted_gaussians(graph, place.points, exponent)
+    graph.gaussians = weighted_gaussians(graph, graph.along_axes(place.points), exponent)
     posterior, log_density = search_nearest(graph, partition.place(held_out.X), held_out, prior, [lambda _: np.array([exponent])])
     return Fitted(graph, posterior, log_density, figure1_log_floor(len(train), place.points.shape[1]))
 

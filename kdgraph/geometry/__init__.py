@@ -2,7 +2,8 @@
 
 from kdgraph.geometry.code_index import CodeIndex, code_similarity
 from kdgraph.geometry.forest import ForestPartition
-from kdgraph.geometry.kinds import PipelinePartition, kind_of, partition_of
+from kdgraph.geometry.kinds import PipelinePartition, forest_behind, kind_of, partition_of
+from kdgraph.geometry.leaf_boxes import LeafBoxes, Outside
 from kdgraph.geometry.leaf_index import LeafIndex
 from kdgraph.geometry.partition import Partition
 from kdgraph.geometry.place import Place
@@ -11,12 +12,15 @@ from kdgraph.geometry.polytopes import Polytopes, polytopes_of, take_rows
 __all__ = [
     "CodeIndex",
     "ForestPartition",
+    "LeafBoxes",
     "LeafIndex",
+    "Outside",
     "Partition",
     "PipelinePartition",
     "Place",
     "Polytopes",
     "code_similarity",
+    "forest_behind",
     "kind_of",
     "partition_of",
     "polytopes_of",

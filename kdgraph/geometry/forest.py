@@ -36,12 +36,12 @@ class ForestPartition:
         check_is_fitted(forest)
         self.forest = forest
         self.n_jobs = n_jobs
-        self.n_trees = len(self._trees)
-        self.leaf_starts = np.concatenate([[0], np.cumsum([tree.node_count for tree in self._trees])])
+        self.n_trees = len(self.trees)
+        self.leaf_starts = np.concatenate([[0], np.cumsum([tree.node_count for tree in self.trees])])
 
     @property
-    def _trees(self) -> list:
-        """The trees' arrays; asked of the forest each time, so that a pickled partition holds no second copy of them."""
+    def trees(self) -> list:
+        """The trees' arrays, of scikit-learn; asked of the forest each time, so that a pickled partition holds no second copy of them."""
         return [tree.tree_ for tree in getattr(self.forest, "estimators_", [self.forest])]
 
     def embed(self, X: Any) -> np.ndarray:
@@ -61,7 +61,7 @@ class ForestPartition:
             raise ValueError(f"the forest splits on {self.forest.n_features_in_} features, got rows of {X.shape[1]}")
         codes = np.empty((len(X), self.n_trees), dtype=np.int32, order="F")
         n_jobs = effective_n_jobs(self.n_jobs)
-        trees = self._trees
+        trees = self.trees
         order = np.argsort(trees[0].apply(X), kind="stable")
         X = X[order]
         chunks = np.array_split(np.arange(self.n_trees), min(n_jobs, self.n_trees))
@@ -97,8 +97,8 @@ class ForestPartition:
     def vote(self, place: Place) -> np.ndarray:
         """Float[n, K]: the forest's own ``predict_proba``, read from codes; trees are added in order, so that no thread changes a bit."""
         codes = place.codes
-        total = np.zeros((len(codes), self._trees[0].value.shape[2]))
-        for t, tree in enumerate(self._trees):
+        total = np.zeros((len(codes), self.trees[0].value.shape[2]))
+        for t, tree in enumerate(self.trees):
             total += tree.value[codes[:, t], 0, :]
         return total / self.n_trees
 

@@ -139,3 +139,10 @@ class PipelinePartition:
     ) -> PolytopeIndex:
         """Index of the last step; arguments as of :class:`Partition`."""
         return self.inner.index(codes, class_weights, rows=rows, n_anchors=n_anchors)
+
+
+def forest_behind(partition: Partition) -> ForestPartition | None:
+    """The partition of the forest itself, of scikit-learn, behind any transformations; None where it is a network's."""
+    while isinstance(partition, PipelinePartition):
+        partition = partition.inner
+    return partition if isinstance(partition, ForestPartition) else None

@@ -9,19 +9,21 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from joblib.parallel import get_active_backend
 
+from kdgraph.geometry.place import Place
+
 TASKS_PER_WORKER = 4
 """With workers that share no memory: each task carries the whole index, so there are few, and still enough to even out."""
 
 
 def over_blocks(
-    compute: Callable[[np.ndarray], Any], rows: np.ndarray, blocks: Sequence[Any], n_jobs: int | None
+    compute: Callable[[Any], Any], rows: np.ndarray | Place, blocks: Sequence[Any], n_jobs: int | None
 ) -> Iterator[tuple[Any, Any]]:
     """Each block with ``compute(rows[block])``, in order.
 
     Parameters
     ----------
     compute : function of some rows alone; where no memory is shared it is pickled.
-    rows : [n, …], the queries.
+    rows : [n, …], the queries, or where they lie on a partition.
     blocks : slices or integer arrays.
     n_jobs : workers. Inside ``joblib.parallel_config(backend=…)``, of a cluster of Dask or Ray for instance, they are that backend's.
     """
@@ -37,5 +39,5 @@ def over_blocks(
         yield from zip(group, results, strict=True)
 
 
-def _each(compute: Callable[[np.ndarray], Any], parts: Sequence[np.ndarray]) -> list[Any]:
+def _each(compute: Callable[[Any], Any], parts: Sequence[Any]) -> list[Any]:
     return [compute(part) for part in parts]
