@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from sklearn.base import BaseEstimator
 
 INTERVAL = 30.0
 """Seconds between two states that are written: 50 MB take about 0.1 s for four layers of 1,000 units."""
@@ -82,3 +83,13 @@ def fingerprint(arrays: Iterable[Any], words: Iterable[Any]) -> str:
         digest.update(f"{array.dtype} {array.shape}".encode())
         digest.update(array.view(np.uint8).data if array.ndim else array.tobytes())
     return digest.hexdigest()
+
+
+def in_words(value: Any) -> Any:
+    """A parameter as its ``repr`` should have it: of a component its class and parameters, where Python's own would give an address, and
+    scikit-learn's would be cut short.
+    """
+    if isinstance(value, Mapping):
+        return {name: in_words(each) for name, each in value.items()}
+    is_component = isinstance(value, BaseEstimator) or type(value).__repr__ is object.__repr__
+    return (type(value).__qualname__, in_words(vars(value))) if is_component and hasattr(value, "__dict__") else value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -13,16 +13,22 @@ from scipy.special import softmax
 from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_array, validate_data
 from torch import nn
 
 from kdgraph.errors import ParameterError
 from kdgraph.parameters import NonNegative, check_parameters
 from kdgraph.parents.networks.checkpoint import Checkpoint
+from kdgraph.parents.networks.exposure.base import Exposure, OutliersBeside
+from kdgraph.parents.networks.exposure.outliers import from_rows
+from kdgraph.parents.networks.inference import narrow
 from kdgraph.parents.networks.losses import LOSSES, Mmce
 from kdgraph.parents.networks.network import Network
 from kdgraph.parents.networks.training import Examples, Loss, Options, Trained, decisive_loss
 from kdgraph.parents.networks.weighing import least_nll
+
+_OUTLIERS = b"outliers"
+"""Beside the seed of a training: what is chosen of outliers once, or found out with them, is no order of rows."""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -37,6 +43,7 @@ class NetworkClassifier(ClassifierMixin, Network):
         which calibrates in training: cross-entropy + ``mmce_weight`` × the batch's maximum mean calibration error (Kumar et al., 2018).
     mmce_weight : of "mmce", from 0: one, or several, of which the network with the lowest negative log likelihood of the held-out rows is
         kept (ours). All of them start from the same weights and see the same batches; 0 is "cross_entropy" to the bit.
+    exposure : what trains the network with outliers, an :class:`~kdgraph.parents.networks.exposure.Exposure`; None: nothing does.
     stop_on : as of :class:`Network`; or "validation_accuracy", that of held-out rows: ``patience`` counts epochs in which it did not rise.
     **others : those of :class:`Network`.
 
@@ -44,11 +51,15 @@ class NetworkClassifier(ClassifierMixin, Network):
     ----------
     classes_ : [K] labels, sorted; column j of every output belongs to ``classes_[j]``.
     mmce_weight_, mmce_nll_ : with "mmce", the weight that was kept, and the negative log likelihoods in nats that decided, one for each.
+    exposure_history_ : as ``history_``, of the tuning with outliers; empty without one. Where there are outliers, each epoch has an
+        outlier_loss, which the other losses leave out: the mean of ``weight`` × what they cost.
+    exposure_ : with ``exposure``, what was found out for it: margins of energies.
     **others : those of :class:`Network`.
     """
 
     loss: Literal["cross_entropy", "binary_cross_entropy", "mmce"] = "cross_entropy"
     mmce_weight: NonNegative | Sequence[NonNegative] = (0.0, 1.0, 2.0, 4.0, 8.0)
+    exposure: Exposure | None = None
     stop_on: Literal["validation", "validation_accuracy", "train"] = "validation"  # pyright: ignore[reportIncompatibleVariableOverride]
 
     def _loss(self) -> Loss:
@@ -64,9 +75,46 @@ class NetworkClassifier(ClassifierMixin, Network):
             raise ParameterError(f"mmce_weight must be one number, got {given}: {why}")
         return given
 
-    def _learn(self, module: nn.Module, examples: Examples, validation: Examples | None, options: Options, **more: Any) -> Trained:
+    def _learn(
+        self,
+        module: nn.Module,
+        examples: Examples,
+        validation: Examples | None,
+        options: Options,
+        *,
+        X_outliers: np.ndarray | None = None,
+        **more: Any,
+    ) -> Trained:
+        if self.exposure is None:
+            return self._chosen(module, examples, validation, options, **more)
+        exposure, rows, rng = self.exposure, examples.inputs.numpy(), np.random.default_rng([more["seed"], *_OUTLIERS])
+        draw = exposure.drawn_from.like(rows, rng) if X_outliers is None else from_rows(narrow(X_outliers))
+
+        def beside() -> OutliersBeside | None:
+            found = exposure.beside(module, rows, draw, options.device, rng)
+            self.exposure_ = dict(found.learnt) if found else {}
+            return found
+
+        self.exposure_history_ = []
+        if exposure.start == "scratch":
+            return self._chosen(module, examples, validation, options, **more, beside=beside())
+        trained = self._chosen(module, examples, validation, options, **more)
+        tuning = replace(options, max_epochs=exposure.epochs, learning_rate=exposure.learning_rate, schedule="cosine", patience=None)
+        after = more["checkpoint"] and more["checkpoint"].for_stage("exposure")
+        more |= {"checkpoint": after, "beside": beside(), "stage": "exposure"}
+        self.exposure_history_ = self._tune(module, examples, validation, tuning, **more).history
+        if after:
+            after.remove()
+        return trained
+
+    def _tune(self, module: nn.Module, examples: Examples, validation: Examples | None, options: Options, **more: Any) -> Trained:
+        """Go on training a module, in place; a subclass whose training begins with something else leaves that out."""
+        return self._train(module, examples, validation, options, **more)
+
+    def _chosen(self, module: nn.Module, examples: Examples, validation: Examples | None, options: Options, **more: Any) -> Trained:
+        """Train the new module in place; with "mmce", once for each weight."""
         if self.loss != "mmce":
-            return super()._learn(module, examples, validation, options, **more)
+            return self._train(module, examples, validation, options, **more)
 
         def trained_with(weight: float, checkpoint: Checkpoint | None) -> Trained:
             self.mmce_weight_ = weight
@@ -78,14 +126,21 @@ class NetworkClassifier(ClassifierMixin, Network):
         return trained
 
     def describe(self) -> dict[str, Any]:
-        """What training came to, for the record; with "mmce" also the weight that was kept, and the NLL in nats that each weight had."""
+        """What training came to, for the record; with "mmce" also the weight that was kept, and the NLL in nats that each weight had; with
+        an exposure its name, that of its outliers, and what they cost in the first and the last epoch.
+        """
         found = super().describe()
-        return found | {"mmce_weight": self.mmce_weight_, "mmce_nll": list(self.mmce_nll_)} if self.loss == "mmce" else found
+        if self.loss == "mmce":
+            found |= {"mmce_weight": self.mmce_weight_, "mmce_nll": list(self.mmce_nll_)}
+        if self.exposure is not None:
+            costs = [each["outlier_loss"] for each in (self.exposure_history_ or self.history_) if "outlier_loss" in each]
+            found |= {**self.exposure.words(), **self.exposure_, "outlier_loss": [costs[0], costs[-1]] if costs else []}
+        return found
 
     def _strata(self, target: np.ndarray) -> np.ndarray:
         return target
 
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X, y, sample_weight=None, X_outliers=None):
         """Train a new module.
 
         Parameters
@@ -93,10 +148,11 @@ class NetworkClassifier(ClassifierMixin, Network):
         X : Float[n, d], or more axes, such as images Float[n, channels, height, width].
         y : [n] labels of any kind, of at least two classes.
         sample_weight : Float[n] or None, from 0; a row of weight 0 is left out.
+        X_outliers : Float[m, …] or None, with ``exposure``: rows from which outliers are drawn, in place of its own.
 
         Raises
         ------
-        ParameterError : for a parameter outside its range.
+        ParameterError : for a parameter outside its range; for outliers without an exposure.
         ValueError : for NaN or infinity, for one class only, for a device that is not there, for a training that diverges.
 
         Warns
@@ -106,6 +162,7 @@ class NetworkClassifier(ClassifierMixin, Network):
         check_parameters(self)
         if self.loss == "mmce":
             self._mmce_weights()
+        self._check_exposure(X_outliers)
         self._device()  # one that is not there is told before the rows are looked at
         X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], allow_nd=True)
         check_classification_targets(y)
@@ -114,8 +171,26 @@ class NetworkClassifier(ClassifierMixin, Network):
         present = self.classes_[np.unique(target[weight > 0])]
         if len(present) < 2:
             raise ValueError(f"{type(self).__name__} needs rows of at least two classes, got one class: {present.tolist()}")
-        self._warn_if_nothing_was_learnt(self._trained_on(X, target, weight, len(self.classes_)))
+        beside = {} if X_outliers is None else {"X_outliers": self._outliers_like(X, X_outliers)}
+        self._warn_if_nothing_was_learnt(self._trained_on(X, target, weight, len(self.classes_), **beside))
         return self
+
+    def _check_exposure(self, X_outliers: Any) -> None:
+        if self.exposure is None and X_outliers is not None:
+            raise ParameterError("X_outliers needs an exposure that trains with them, got exposure=None")
+        if self.exposure is None:
+            return
+        if not isinstance(self.exposure, Exposure):
+            raise ParameterError(f"exposure must be an Exposure of kdgraph.parents.networks.exposure, or None, got {self.exposure!r}")
+        self.exposure.check()
+        if self.exposure.start == "scratch" and self.max_epochs == 0:
+            raise ParameterError("exposure.start must be trained with max_epochs=0, which trains nothing, got scratch")
+
+    def _outliers_like(self, X: np.ndarray, X_outliers: Any) -> np.ndarray:
+        outliers = check_array(X_outliers, dtype=[np.float64, np.float32], allow_nd=True, input_name="X_outliers")
+        if outliers.shape[1:] != X.shape[1:]:
+            raise ValueError(f"rows of X_outliers must have the shape of those of X, {X.shape[1:]}, got {outliers.shape[1:]}")
+        return outliers
 
     def _warn_if_nothing_was_learnt(self, decisive: Examples) -> None:
         if not self.history_:

@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
+from kdgraph.errors import ParameterError
 from kdgraph.parameters import Count, Positive, Range
 from kdgraph.parents.networks.checkpoint import Checkpoint
 from kdgraph.parents.networks.classifier import NetworkClassifier
@@ -118,6 +119,8 @@ class EncoderNetwork(NetworkClassifier):
 
     def _make_module(self, input_shape: tuple[int, ...], n_outputs: int) -> nn.Module:
         check_image_shape(self, input_shape, 1, f"model={self.model!r}")
+        if self.freeze and self.exposure is not None:
+            raise ParameterError("freeze must be false with an exposure, which trains the whole network, got True")
         encoder, features = image_features(
             self.model, input_shape, weights=self.weights, image_size=self.image_size, options=self.model_options
         )
@@ -133,6 +136,7 @@ class EncoderNetwork(NetworkClassifier):
         seed: int,
         report: Report,
         checkpoint: Checkpoint | None,
+        **more: Any,
     ) -> Trained:
         assert isinstance(module, EncoderModule)
         before = checkpoint.for_stage("pretraining") if checkpoint else None
@@ -144,10 +148,13 @@ class EncoderNetwork(NetworkClassifier):
             fixed, learns = _split(module, projected=self.pretrain == "contrastive")
             examples = self._behind(fixed, examples, options.device)
             validation = validation and self._behind(fixed, validation, options.device)
-        trained = train(learns, examples, self._loss(), options, seed=seed, validation=validation, report=report, checkpoint=checkpoint)
+        trained = super()._train(learns, examples, validation, options, seed=seed, report=report, checkpoint=checkpoint, **more)
         if before:
             before.remove()
         return trained
+
+    def _tune(self, module: nn.Module, examples: Examples, validation: Examples | None, options: Options, **more: Any) -> Trained:
+        return super()._train(module, examples, validation, options, **more)
 
     def _pretrained(
         self, module: EncoderModule, examples: Examples, options: Options, seed: int, report: Report, checkpoint: Checkpoint | None

@@ -17,10 +17,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
 from kdgraph.parameters import Count, NonNegative, OpenFraction, Positive, Range
-from kdgraph.parents.networks.checkpoint import Checkpoint, fingerprint
+from kdgraph.parents.networks.checkpoint import Checkpoint, fingerprint, in_words
 from kdgraph.parents.networks.determinism import reproducible
 from kdgraph.parents.networks.inference import in_batches, narrow, recording
-from kdgraph.parents.networks.progress import Report, reporter
+from kdgraph.parents.networks.progress import reporter
 from kdgraph.parents.networks.training import Examples, Loss, Options, Trained, train
 
 _NOT_IN_THE_NUMBERS = {"n_jobs", "verbose", "report", "checkpoint", "random_state"}
@@ -103,39 +103,30 @@ class Network(TransformerMixin, BaseEstimator):
         """Int[n], groups of which the held-out rows have their shares, of ``target`` [n]; None: they are drawn from all rows alike."""
         return None
 
-    def _train(
-        self,
-        module: nn.Module,
-        examples: Examples,
-        validation: Examples | None,
-        options: Options,
-        *,
-        seed: int,
-        report: Report,
-        checkpoint: Checkpoint | None,
-    ) -> Trained:
-        """Train the new module in place; a subclass may do other things before it."""
-        return train(module, examples, self._loss(), options, seed=seed, validation=validation, report=report, checkpoint=checkpoint)
+    def _train(self, module: nn.Module, examples: Examples, validation: Examples | None, options: Options, **more: Any) -> Trained:
+        """Train the new module in place; a subclass may do other things before it. ``more``: keywords of :func:`train`."""
+        return train(module, examples, self._loss(), options, validation=validation, **more)
 
     def _learn(self, module: nn.Module, examples: Examples, validation: Examples | None, options: Options, **more: Any) -> Trained:
         """Train the new module in place, once; a subclass may do so several times, and keep the best."""
         return self._train(module, examples, validation, options, **more)
 
-    def _trained_on(self, X: np.ndarray, target: np.ndarray, weight: np.ndarray, n_outputs: int) -> Examples:
+    def _trained_on(self, X: np.ndarray, target: np.ndarray, weight: np.ndarray, n_outputs: int, **beside: np.ndarray) -> Examples:
         """Train a new module on rows that are checked, and learn everything that ends in ``_``; gives the rows that decided when to stop.
 
-        ``target``: [n] numbers as the loss takes them, ``weight``: Float[n] from 0, ``n_outputs``: of the module for a row.
+        ``target``: [n] numbers as the loss takes them, ``weight``: Float[n] from 0, ``n_outputs``: of the module for a row, ``beside``:
+        arrays that ``_learn`` takes.
         """
         device = self._device()
         self.input_shape_ = X.shape[1:]
         rows, held_out, seed = self._divided(target, weight)
         with reporter(self.verbose, self.report) as report, reproducible(device, seed, self.threads):
             module = self._make_module(self.input_shape_, n_outputs).float()
-            checkpoint = self._checkpoint(module, (X, target, weight), seed, device)
+            checkpoint = self._checkpoint(module, (X, target, weight, *beside.values()), seed, device)
             options = Options(**{f.name: getattr(self, f.name) for f in fields(Options) if f.name != "device"}, device=device)
             validation = None if held_out is None else examples_of(X, target, weight, held_out)
             examples = examples_of(X, target, weight, rows)
-            trained = self._learn(module, examples, validation, options, seed=seed, report=report, checkpoint=checkpoint)
+            trained = self._learn(module, examples, validation, options, seed=seed, report=report, checkpoint=checkpoint, **beside)
         self.module_, self.history_, self.best_epoch_ = module.eval(), trained.history, trained.best_epoch
         self.n_epochs_ = len(self.history_)
         if checkpoint:
@@ -234,7 +225,7 @@ class Network(TransformerMixin, BaseEstimator):
         if self.checkpoint is None:
             return None
         weights = [tensor.numpy() for tensor in module.state_dict().values()]
-        parameters = sorted((f.name, getattr(self, f.name)) for f in fields(self) if f.name not in _NOT_IN_THE_NUMBERS)
+        parameters = sorted((f.name, in_words(getattr(self, f.name))) for f in fields(self) if f.name not in _NOT_IN_THE_NUMBERS)
         return Checkpoint(self.checkpoint, fingerprint([*data, *weights], [type(self).__name__, seed, device, parameters]))
 
     def _last_linear(self) -> str:

@@ -7,11 +7,12 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from kdgraph.parents.networks.checkpoint import Checkpoint
 from kdgraph.parents.networks.determinism import reproducible, seed_torch
@@ -23,6 +24,18 @@ Loss = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 Order = Callable[[np.random.Generator, int], np.ndarray]
 """(generator of an epoch, n) → Int[m]: the rows of the n that the epoch takes, in batches one after the other; m need not be n."""
+
+
+class Beside(Protocol):
+    """Rows without a label that every step sees beside its training rows, and what they cost: outliers, say. Ours."""
+
+    def rows(self, module: nn.Module, n: int, rng: np.random.Generator) -> Tensor:
+        """Float32[n, ...], new ones for each step; ``module`` is on the device of the training."""
+        ...
+
+    def cost(self, outputs: Tensor, weights: Tensor, others: Tensor) -> Tensor:
+        """A scalar that is added to the loss, of outputs of training rows with their weights Float32[b], and of outputs of the others."""
+        ...
 
 
 def permuted(rng: np.random.Generator, n: int) -> np.ndarray:
@@ -76,8 +89,8 @@ class Examples:
 
 @dataclass(frozen=True)
 class Trained:
-    """What a training did: for each epoch a dict of epoch, loss and validation_loss, and of validation_error where that stops it; and the
-    epoch (from 1) whose weights were kept.
+    """What a training did: for each epoch a dict of epoch, loss and validation_loss, of validation_error where that stops it, and of
+    outlier_loss, the mean of what rows beside them cost, where there are some; and the epoch (from 1) whose weights were kept.
     """
 
     history: list[dict[str, Any]]
@@ -96,6 +109,7 @@ def train(
     checkpoint: Checkpoint | None = None,
     stage: str = "training",
     order: Order = permuted,
+    beside: Beside | None = None,
 ) -> Trained:
     """Train a module in place; it comes back on the CPU, in eval mode.
 
@@ -116,6 +130,7 @@ def train(
     checkpoint : where the state is saved and looked for; the file stays, finished, for the caller to remove.
     stage : what the report calls this training.
     order : the rows of an epoch.
+    beside : rows that each step sees beside its own; the losses in the history are without them.
 
     Raises
     ------
@@ -125,7 +140,7 @@ def train(
         module.eval()
         return Trained([], 0)
     with reproducible(options.device, seed):
-        course = _Course(module, loss, options, seed, order)
+        course = _Course(module, loss, options, seed, order, beside)
         course.resume(checkpoint)
         if examples.inputs.ndim == 4:
             # Convolutions of few filters: 30 ms a step against 83, ResNet-20 250 against 370.
@@ -140,8 +155,9 @@ def train(
 class _Course:
     """A training under way: what a checkpoint holds, and one epoch after another."""
 
-    def __init__(self, module: nn.Module, loss: Loss, options: Options, seed: int, order: Order):
+    def __init__(self, module: nn.Module, loss: Loss, options: Options, seed: int, order: Order, beside: Beside | None = None):
         self.module, self.loss, self.options, self.seed, self.order = module.to(options.device), loss, options, seed, order
+        self.beside, self.normalises = beside, any(isinstance(part, _BatchNorm) for part in module.modules())
         self.history: list[dict[str, Any]] = []
         self.best_weights: Mapping[str, Tensor] | None = None
         self.optimizer = _optimizer(module, options)
@@ -183,6 +199,7 @@ class _Course:
     def epoch(self, examples: Examples, validation: Examples | None) -> dict[str, Any]:
         """One pass over the examples."""
         number, rng = len(self.history), np.random.default_rng([self.seed, len(self.history)])
+        self.rng, self.beside_cost = rng, torch.zeros((), dtype=torch.float64, device=self.options.device)
         seed_torch(self.options.device, int(rng.integers(2**63)))
         for group in self.optimizer.param_groups:
             group["lr"] = self.options.rate(number)
@@ -195,7 +212,9 @@ class _Course:
             also = {}
             if validation is not None and self.options.stop_on == "validation_accuracy":
                 also["validation_error"] = self._mean(validation, torch.arange(len(validation)), self.wrong)
-        if not math.isfinite(loss if held_out is None else loss + held_out):
+            if self.beside is not None:
+                also["outlier_loss"] = self.beside_cost.item() / len(order)
+        if not math.isfinite(sum(also.values(), loss if held_out is None else loss + held_out)):
             rate = f"learning_rate, {self.options.learning_rate:g}"
             raise ValueError(f"training diverged: the loss of epoch {number + 1} is not finite; lower {rate}, or scale the features")
         return {"epoch": number + 1, "loss": loss, "validation_loss": held_out, **also}
@@ -213,14 +232,30 @@ class _Course:
 
     def step(self, inputs: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
         """One step of the optimizer; gives the loss before it."""
+        others = None if self.beside is None else self.beside.rows(self.module, len(inputs), self.rng)
         with torch.amp.autocast("cuda", enabled=self.mixed):
-            outputs = self.module(inputs)
-        loss = self.loss(outputs.float(), targets, weights)
+            outputs, of_others = self.outputs(inputs, others)
+        loss = total = self.loss(outputs.float(), targets, weights)
+        if self.beside is not None and of_others is not None:
+            cost = self.beside.cost(outputs.float(), weights, of_others.float())
+            self.beside_cost += cost.detach() * len(inputs)
+            total = loss + cost
         self.optimizer.zero_grad()
-        self.scaler.scale(loss).backward()
+        self.scaler.scale(total).backward()
         self.scaler.step(self.optimizer)
         self.scaler.update()
         return loss
+
+    def outputs(self, inputs: Tensor, others: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        """Of training rows and of those beside them: in one pass where batches are normalised, so that their statistics are of both."""
+        if others is None:
+            return self.module(inputs), None
+        others = others.to(inputs.device)
+        if not self.normalises:
+            return self.module(inputs), self.module(others)
+        both = torch.cat([inputs, others])
+        outputs = self.module(both.contiguous(memory_format=torch.channels_last) if both.ndim == 4 else both)
+        return outputs[: len(inputs)], outputs[len(inputs) :]
 
     def evaluate(self, inputs: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
         """The loss in full precision, as inference has it."""

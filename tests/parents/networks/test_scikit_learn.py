@@ -5,6 +5,7 @@ from __future__ import annotations
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kdgraph.parents.networks import MultilayerPerceptron
+from kdgraph.parents.networks.exposure import OutlierExposure
 
 EXPECTED_FAILURES = {
     "check_sample_weight_equivalence_on_dense_data": "a row of weight two is in one batch, two equal rows may be in two",
@@ -15,7 +16,15 @@ OPTIONS = {"hidden": (16,), "learning_rate": 0.02, "batch_size": 16, "device": "
 @parametrize_with_checks(
     [
         MultilayerPerceptron(**OPTIONS, max_epochs=30),
-        MultilayerPerceptron(**OPTIONS, max_epochs=20, patience=None, optimizer="sgd", batch_norm=True, dropout=0.1),
+        MultilayerPerceptron(
+            **OPTIONS,
+            max_epochs=20,
+            patience=None,
+            optimizer="sgd",
+            batch_norm=True,
+            dropout=0.1,
+            exposure=OutlierExposure(start="trained", epochs=2),
+        ),
         MultilayerPerceptron(**OPTIONS, max_epochs=20, loss="mmce", mmce_weight=(0.0, 2.0), stop_on="validation_accuracy", dropout=[0.1]),
     ],
     expected_failed_checks=lambda estimator: EXPECTED_FAILURES,

@@ -1,0 +1,49 @@
+"""A small step of the input towards what a network predicts: what ODIN does before it asks the network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from kdgraph.parents.inside import inside_of
+from kdgraph.smoothing import rms_of
+
+
+def input_spread(parent: Any, X: Any) -> float:
+    """Root mean square distance, per number, of the rows X from their mean, as the network in ``parent`` takes them; 1 if it is 0. Ours.
+
+    In units of it a step means the same for any data set: the papers' images are divided by their standard deviation.
+    """
+    rows = np.asarray(inside_of(parent).rows(X), dtype=np.float64)
+    return rms_of(rows.reshape(len(rows), -1))
+
+
+def logits_after_step(parent: Any, X: Any, temperature: float, sizes: Sequence[float]) -> list[np.ndarray]:
+    """Float64[n, K] for each step: logits of the network in ``parent`` after each number of a row went up or down by it.
+
+    The direction is that in which the confidence grows: x̃ = x - ε·sign(-∇ₓ log S_ŷ(x; T)), where S(x; T) is the softmax of the logits
+    divided by T, and ŷ its largest class (Liang et al., "Enhancing the reliability of out-of-distribution image detection in neural
+    networks", ICLR 2018, Eq. 2). Numbers whose gradient is 0 stay where they are.
+
+    Parameters
+    ----------
+    parent : a fitted network, also in a pipeline or frozen; the step is one in the numbers that the network itself takes.
+    X : Float[n, d], images Float[n, c, h, w] or a data frame, as the parent takes them. Pixels may leave [0, 1]: nothing is cut off.
+    temperature : T > 0.
+    sizes : ε ≥ 0 of each step. The gradient is that at X, for all of them.
+
+    Raises
+    ------
+    TypeError : if there is no network in ``parent``.
+    """
+    inside = inside_of(parent)
+    rows = np.asarray(inside.rows(X))
+
+    def log_confidence(logits: Any) -> Any:
+        return (logits / temperature).log_softmax(dim=1).max(dim=1).values
+
+    # A gradient that overflows has no sign: NaN moves nothing.
+    direction = np.sign(np.nan_to_num(inside.network.input_gradient(rows, log_confidence))) if any(sizes) else 0.0
+    return [inside.network.logits(rows + size * direction if size else rows) for size in sizes]

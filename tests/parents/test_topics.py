@@ -1,0 +1,43 @@
+"""Counts of words as few numbers, in front of a parent."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.decomposition import TruncatedSVD
+from sklearn.ensemble import ExtraTreesClassifier
+from sklearn.feature_extraction.text import TfidfTransformer
+
+from kdgraph.data.dataset import Dataset
+from kdgraph.errors import DataError
+from kdgraph.parents import Topics
+
+
+def counts(n: int = 40, d: int = 12) -> Dataset:
+    rng = np.random.default_rng(0)
+    y = np.arange(n) % 2
+    return Dataset.from_labels("texts", rng.poisson(0.3 + 2.0 * (np.arange(d) % 2 == y[:, None])).astype(float), y)
+
+
+@pytest.mark.parametrize("normalize", [True, False])
+def test_rows_are_weighed_and_reduced_as_scikit_learn_does(normalize):
+    data = counts()
+    model = Topics(3, normalize).around(ExtraTreesClassifier(10, random_state=0), data).set_params(reduce__random_state=0)
+    model.fit(data.X, data.y)
+    reduced = TruncatedSVD(3, random_state=0).fit_transform(TfidfTransformer().fit_transform(data.X))
+    reduced = reduced / np.linalg.norm(reduced, axis=1, keepdims=True) if normalize else reduced
+    expected = (reduced - reduced.mean(axis=0)) / reduced.std(axis=0)
+    assert np.allclose(model[:-1].transform(data.X), expected, atol=1e-10)
+    assert model.score(data.X, data.y) == 1.0
+
+
+def test_there_are_never_more_singular_vectors_than_there_can_be():
+    data = counts(d=4)
+    assert Topics(100).around(ExtraTreesClassifier(), data)["reduce"].n_components == 3
+
+
+def test_what_is_no_count_of_words_is_refused():
+    data = counts()
+    gap = Dataset.from_labels("gaps", np.where(data.X > 3, np.nan, data.X), data.y)
+    with pytest.raises(DataError, match=r"^gaps has no counts of words to learn topics from; choose preprocess=default$"):
+        Topics().around(ExtraTreesClassifier(), gap)
