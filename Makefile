@@ -30,6 +30,7 @@ bench: $(VENV)/.dev  ## time forest and network graphs against their parents, sw
 	@$(BIN)/python scripts/bench_top_label.py
 	@$(BIN)/python scripts/bench_metrics.py
 	@$(BIN)/python scripts/bench_local.py
+	@$(BIN)/python scripts/bench_detection.py
 	@$(BIN)/python scripts/bench_sweep.py
 	@$(BIN)/python scripts/bench_everyday.py --suite
 

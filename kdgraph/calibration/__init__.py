@@ -2,6 +2,7 @@
 
 from kdgraph.calibration.baselines import Refit, Retrained, ScoreMap, Uncalibrated
 from kdgraph.calibration.groupwise import GroupWise
+from kdgraph.calibration.odin import OdinCalibration
 from kdgraph.calibration.selection import BestCalibrator
 
-__all__ = ["BestCalibrator", "GroupWise", "Refit", "Retrained", "ScoreMap", "Uncalibrated"]
+__all__ = ["BestCalibrator", "GroupWise", "OdinCalibration", "Refit", "Retrained", "ScoreMap", "Uncalibrated"]

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, Literal
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.ensemble import ExtraTreesClassifier
-from sklearn.frozen import FrozenEstimator
-from sklearn.utils import check_random_state
 
+from kdgraph.detection.on_partition import Labels, PartitionDetector
 from kdgraph.detection.sets import SetDetector
-from kdgraph.geometry import partition_of
-from kdgraph.parents import Rows, seeded_clone
 
 
 def aphd(leaves: np.ndarray) -> np.ndarray:
@@ -42,17 +38,14 @@ def aphd(leaves: np.ndarray) -> np.ndarray:
     if leaves.ndim != 2 or len(leaves) < 2:
         raise ValueError(f"leaves must have shape (rows, trees) with at least two rows, got shape {leaves.shape}")
     m, n_trees = leaves.shape
-    members = np.zeros(leaves.max() + 1, dtype=np.int64)
     shared = np.full(m, -n_trees)
     for of_tree in leaves.T:
-        np.add.at(members, of_tree, 1)
-        shared += members[of_tree]
-        members[of_tree] = 0  # only where it was counted: no tree costs more for having many leaves
+        shared += np.bincount(of_tree)[of_tree]
     return 1.0 - shared / (n_trees * (m - 1))
 
 
 @dataclass(eq=False, repr=False)
-class TreeHamming(SetDetector):
+class TreeHamming(PartitionDetector, SetDetector):
     """Whether a set of rows is out of distribution, by the average pairwise Hamming distance (APHD) of their tree embeddings.
 
     Rows like the training rows are spread over the leaves of a forest; rows from elsewhere crowd in few. The score of a row is its APHD to
@@ -63,7 +56,8 @@ class TreeHamming(SetDetector):
     estimator : a forest or tree of scikit-learn, or a pipeline that ends in one; None for 100 extremely randomised trees. Cloned and
         fitted; ``FrozenEstimator(fitted)`` is used as it is with given labels.
     labels : "given": the forest as it is trained (the paper's Algorithm 1). "shuffled": a clone of it that is trained on permuted labels,
-        as in its Section 6; coin flips where there are no labels, or all are the same.
+        as in its Section 6; coin flips where there are no labels, or all are the same. "none": a clone on coin flips, whatever labels
+        there are, so that the shares of classes do not count either.
     level : see :data:`~kdgraph.detection.sets.Level`; the paper shows "instance".
     set_size, repeats : rows of a set, and how many sets the evaluation draws. Sets of other sizes have the same mean APHD and another
         spread around it, so scores compare at one size.
@@ -106,42 +100,12 @@ class TreeHamming(SetDetector):
     array([-1])
     """
 
-    estimator: Any = None
-    _: KW_ONLY
-    labels: Literal["given", "shuffled"] = "shuffled"
-    n_jobs: int | None = None
+    labels: Labels = "shuffled"
 
     parent_is: ClassVar = "forest"
 
-    def _default_estimator(self) -> Any:
-        return ExtraTreesClassifier(100, n_jobs=self.n_jobs) if self.estimator is None else self.estimator
-
-    def _needs_labels(self) -> bool:
-        return self.labels == "given" and super()._needs_labels()
-
-    def _fitted_parent(self, parent: Any, train: Rows, calibration: Rows | None, random_state: Any) -> Any:
-        if isinstance(parent, FrozenEstimator):
-            _leaves(parent, train.X[:1], None)  # before a clone of what has none is trained
-        if self.labels == "given":
-            return super()._fitted_parent(parent, train, calibration, random_state)
-        while isinstance(parent, FrozenEstimator):  # which a clone would leave as it is
-            parent = parent.estimator
-        rng = check_random_state(random_state)
-        y = rng.randint(2, size=len(train)) if train.y is None or len(np.unique(train.y)) < 2 else rng.permutation(train.y)
-        copy = seeded_clone(parent, rng)
-        threads = [name for name in copy.get_params() if name.split("__")[-1] == "n_jobs"]  # a frozen parent predicts on one core
-        return copy.set_params(**dict.fromkeys(threads, self.n_jobs)).fit(train.X, y)
-
     def _represent(self, X: Any) -> np.ndarray:
-        return _leaves(self.estimator_, X, self.n_jobs)
+        return self._partition().encode(X)
 
     def _score_together(self, represented: np.ndarray) -> np.ndarray:
         return aphd(represented)
-
-
-def _leaves(parent: Any, X: Any, n_jobs: int | None) -> np.ndarray:
-    """Int32[n, T]: the leaf of each row of X in each tree."""
-    codes = partition_of(parent, n_jobs=n_jobs).encode(X)
-    if codes.dtype.kind != "i":  # bits of a network
-        raise TypeError("TreeHamming needs a forest or tree of scikit-learn, or a pipeline that ends in one, got a network")
-    return codes

@@ -63,6 +63,10 @@ def test_one_run_has_the_numbers_of_both_kinds(small):
         ("auroc", "calibrated", "rows in sets of 10"),
         *(("mmc", of, None) for of in ("parent", "calibrated")),
     }
+    of_auroc = {m["of"]: m["stderr"] for m in record["metrics"] if m["metric"] == "auroc" and m["params"]["radius"] == 2}
+    assert of_auroc["parent"] > 0 and of_auroc["calibrated"] is None  # rows of one set are no sample of their own
+    (table,) = (config.run_dir / name for name in record["files"]["tables"].values() if "contamination" in name)
+    assert set(pd.read_csv(table)["of"]) == {"parent"}  # and of their scores no sets are mixed
     assert record["about_metrics"]["auroc"] == {"label": "AUROC", "better": "higher", "detects": True}
     drawn = (config.run_dir / "figures" / "ood_scores.svg").read_text()
     assert all(words in drawn for words in ("sphere, radius 2: 40 rows", "tood, rows in sets of 10", "threshold"))

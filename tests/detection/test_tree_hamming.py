@@ -40,10 +40,8 @@ def bootstrapped() -> RandomForestClassifier:
 
 @parametrize_with_checks(
     [
-        TreeHamming(bootstrapped(), target_fpr=0.3, random_state=0),
         TreeHamming(bootstrapped(), labels="given", random_state=0),
-        TreeHamming(bootstrapped(), level="set", random_state=0),
-        TreeHamming(make_pipeline(SimpleImputer(), bootstrapped()), target_fpr=0.3, random_state=0),
+        TreeHamming(make_pipeline(SimpleImputer(), bootstrapped()), level="set", random_state=0),
     ],
     expected_failed_checks=expected_failures,
 )
@@ -87,6 +85,14 @@ def test_labels_that_cannot_be_shuffled_are_coin_flips(blobs, y):
     detector = TreeHamming(random_state=0, set_size=40).fit(X[:400], y, X_calibration=X[400:])
     assert len(detector.estimator_.estimators_) == 100 and detector.estimator_.classes_.tolist() == [0, 1]
     assert detector.score_samples(X[400:440]).min() > 0.9 > 0.1 > detector.score_samples(far[:40]).max()
+
+
+def test_labels_none_are_coin_flips_whatever_labels_there_are(blobs, parent):
+    X, y, _ = blobs
+    detectors = [TreeHamming(FrozenEstimator(parent), labels="none", **SMALL).fit(X, labels) for labels in (y, None, y % 2)]
+    for detector in detectors:
+        assert detector.estimator_ is not parent and detector.estimator_.classes_.tolist() == [0, 1]
+        np.testing.assert_array_equal(detector.score_samples(X[:40]), detectors[0].score_samples(X[:40]))
 
 
 def test_every_parameter_changes_the_score(blobs):
@@ -158,12 +164,16 @@ def _inner(estimator):
 
 
 def test_theorem_4_1_needs_every_feature_to_be_out_of_range():
-    """Hulls that do not meet are not enough for trees along the axes, unlike the paper has it."""
+    """Hulls that do not meet are not enough for trees along the axes, unlike the paper has it.
+
+    Test rows are shifted by 2 along k of ten axes. An earlier prototype had these means; of one seed the deviation is 0.05 at k = 5.
+    """
     rng = np.random.default_rng(0)
-    X, test = rng.random((600, 10)), rng.random((100, 10))
-    detector = TreeHamming(random_state=0).fit(X)
-    shifted = {k: detector.score_samples(test + 2.0 * (np.arange(10) < k)).mean() for k in (0, 1, 10)}
-    assert shifted[0] > 0.99 and shifted[1] > 0.9 and shifted[10] == 0
+    X, test = rng.random((2000, 10)), rng.random((300, 10))
+    detector = TreeHamming(labels="none", random_state=0).fit(X)
+    shifted = {k: detector.score_samples(test + 2.0 * (np.arange(10) < k)).mean() for k in (0, 1, 5, 9, 10)}
+    assert shifted == pytest.approx({0: 0.998, 1: 0.990, 5: 0.770, 9: 0.223, 10: 0}, abs=0.1)
+    assert shifted[10] == 0 and np.all(np.diff(list(shifted.values())) < 0)
 
 
 def test_what_has_no_leaves_is_refused_before_it_is_trained(blobs, monkeypatch):

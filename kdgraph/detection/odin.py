@@ -1,0 +1,97 @@
+"""ODIN: the softmax at a high temperature, after a small step of the input towards what the network predicts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from scipy.special import softmax
+
+from kdgraph.detection.base import PostHocDetector
+from kdgraph.errors import ParameterError
+from kdgraph.parameters import NonNegative, Positive
+from kdgraph.parents import Rows
+from kdgraph.parents.input_step import input_spread, logits_after_step
+
+STEPS = (0.0, 0.0025, 0.005, 0.01, 0.02, 0.04, 0.08)
+"""What "auto" chooses ε from: none, and the six of Hsu et al. (2020)."""
+
+
+@dataclass(eq=False, repr=False)
+class Odin(PostHocDetector):
+    """The largest softmax probability at temperature T of a row that was moved a little towards what the network predicts.
+
+    Of rows like the training rows such a step raises the confidence more than of others.
+
+    Parameters
+    ----------
+    estimator : a network of :mod:`kdgraph.parents.networks`, also in a pipeline. Cloned and fitted; ``FrozenEstimator(fitted)`` is used as
+        it is.
+    temperature : T; 1000 as in the paper.
+    epsilon : ε, by which each number that the network takes goes up or down, in units of the spread of these numbers over training rows, as
+        the paper's images are divided by their standard deviation; there it is 0 to 0.004. "auto": the one of ``epsilons`` with the highest
+        mean score of the held-out rows, the first of several; no row out of distribution is asked.
+    epsilons : what "auto" chooses from.
+    target_fpr : the share of what is in distribution that the threshold may give up. "auto" looks at the same held-out rows.
+    calibration_size : share of the rows to hold out where ``fit`` is not given any.
+    random_state : seeds the held-out rows, and the parent where it has no seed of its own.
+
+    Attributes
+    ----------
+    estimator_, offset_ : the fitted parent, and the threshold of the score.
+    epsilon_, unit_ : the step, and the spread that it is a multiple of.
+    means_ : the mean score of the held-out rows for each of ``epsilons``; None where nothing was chosen.
+
+    Notes
+    -----
+    The score is max_k S_k(x̃; T) with S(x; T) = softmax(f(x)/T) and x̃ = x - ε·sign(-∇ₓ log S_ŷ(x; T)), where ŷ is the predicted class. The
+    step is one in the numbers that the network takes, behind the transformations of a pipeline; pixels are not cut off at 0 and 1. The
+    paper chooses T and ε by rows out of distribution, which nobody has before they come.
+
+    References
+    ----------
+    Liang, Li and Srikant, "Enhancing the reliability of out-of-distribution image detection in neural networks", ICLR 2018, Eq. 1 and 2.
+    Hsu, Shen, Jin and Kira, "Generalized ODIN: detecting out-of-distribution image without learning from out-of-distribution data", CVPR
+    2020, Section 3.2: the choice of ε.
+
+    Examples
+    --------
+    >>> from kdgraph.parents.networks import MultilayerPerceptron
+    >>> X, y = np.repeat([[-1.0], [1.0]], 50, axis=0), np.repeat([0, 1], 50)
+    >>> network = MultilayerPerceptron(hidden=(8,), learning_rate=0.05, max_epochs=5, device="cpu", random_state=0)
+    >>> detector = Odin(network, epsilon=0.01, random_state=0).fit(X, y)
+    >>> np.all(detector.score_samples(X) > softmax(detector.estimator_.logits(X) / 1000, axis=1).max(axis=1))
+    np.True_
+    """
+
+    _: KW_ONLY
+    temperature: Positive = 1000.0
+    epsilon: NonNegative | Literal["auto"] = "auto"
+    epsilons: Sequence[NonNegative] = STEPS
+
+    parent_is: ClassVar = "network"
+
+    def _fit_after(self, train: Rows, calibration: Rows) -> None:
+        self.means_ = None
+        self.unit_ = input_spread(self.estimator_, train.X)
+        if self.epsilon != "auto":
+            self.epsilon_ = float(self.epsilon)
+            return
+        if not len(self.epsilons):
+            raise ParameterError("epsilons must have at least one number, got []")
+        self.means_ = [float(score.mean()) for score in self._scores(calibration.X, self.epsilons)]
+        self.epsilon_ = float(self.epsilons[int(np.argmax(self.means_))])
+
+    def describe(self) -> dict[str, Any]:
+        """What was learnt, for the record: the threshold, the step, and its unit."""
+        return {**super().describe(), "epsilon": self.epsilon_, "unit": self.unit_}
+
+    def _score(self, X: Any) -> np.ndarray:
+        return self._scores(X, [self.epsilon_])[0]
+
+    def _scores(self, X: Any, epsilons: Sequence[float]) -> list[np.ndarray]:
+        """Float[n] for each step."""
+        logits = logits_after_step(self.estimator_, X, self.temperature, [self.unit_ * step for step in epsilons])
+        return [softmax(found / self.temperature, axis=1).max(axis=1) for found in logits]
