@@ -27,13 +27,19 @@ NEEDS = {
     "parent/linear": ["dataset=heteroscedastic"],
     "recalibrator/global_pit": ["dataset=heteroscedastic"],
     "calibrator/kdn": ["parent=mlp"],
+    "calibrator/odin": ["parent=mlp"],
     "dataset/arrays": ["dataset.path=my.npz"],
     "dataset/celeba_hair_color": ["dataset.path=list_attr_celeba.parquet"],
     "dataset/celeba_hair_type": ["dataset.path=list_attr_celeba.parquet"],
+    "dataset/image_files": ["dataset.path=pictures.zip"],
     "dataset/openml": ["dataset.id=61"],
     "dataset/scores": ["dataset.path=softmax.npz"],
     "dataset/table": ["dataset.path=my.csv", "dataset.target=label"],
     "dataset/text": ["dataset.path=my.csv"],
+    "detector/energy": ["parent=mlp"],
+    "detector/max_logit": ["parent=mlp"],
+    "detector/odin": ["parent=mlp"],
+    "detector/vim": ["parent=mlp"],
     "experiment/paper/p2/records": ["dataset.path=softmax.npz"],
     "experiment/paper/p4/celeba_hair_color": ["dataset.path=list_attr_celeba.parquet"],
     "experiment/paper/p4/celeba_hair_type": ["dataset.path=list_attr_celeba.parquet"],
@@ -41,6 +47,7 @@ NEEDS = {
     "calibrator/lore_tsne": ["protocol=paper", "ood=none", "metrics=top_label"],
     "method/lore_tsne": ["ood=none", "metrics=top_label"],
     "ood/dataset": ["ood.name=iris"],
+    "ood/paper/p3/clouds": ["dataset=cloud_circles"],
 }
 """Options that fit only together with others, or that need a value which nobody can guess."""
 AS_ANOTHER = {
@@ -48,7 +55,7 @@ AS_ANOTHER = {
     "experiment/paper/p4/crime_long": ["method=paper/p4/crime/none,paper/p4/crime/mmce,paper/p4/crime/lore_pca"],
 }
 """Sweeps over the methods of the one before: some of them."""
-NAMED_BY_THEIR_PARAMETERS = {"dataset/arrays", "dataset/openml", "dataset/scores", "dataset/table", "dataset/text"}
+NAMED_BY_THEIR_PARAMETERS = {"dataset/arrays", "dataset/image_files", "dataset/openml", "dataset/scores", "dataset/table", "dataset/text"}
 
 
 COMPONENT_FILES = [path for path in FILES if path.parent.name in COMPONENTS and "_target_" in path.read_text()]

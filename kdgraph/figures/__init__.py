@@ -6,6 +6,7 @@ from kdgraph.figures.by_set import confidence_by_set
 from kdgraph.figures.colormap import posterior_colormap
 from kdgraph.figures.confidence import confidence_against_radius
 from kdgraph.figures.confidence_curves import ClassPanel, confidence_curves
+from kdgraph.figures.contamination import power_against_contamination
 from kdgraph.figures.convergence import convergence
 from kdgraph.figures.correlation import metric_against_metrics
 from kdgraph.figures.critical_difference import Ranked, critical_difference_diagram
@@ -60,6 +61,7 @@ __all__ = [
     "posterior_colormap",
     "posterior_grid",
     "posterior_maps",
+    "power_against_contamination",
     "reliability_diagram",
     "reward_against_ratio",
     "save",

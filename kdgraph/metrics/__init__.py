@@ -22,11 +22,14 @@ from kdgraph.metrics.inputs import INPUTS
 from kdgraph.metrics.local.errors import LocalErrors, local_errors, local_errors_at
 from kdgraph.metrics.local.numbers import lce, lce_n_eff, mlce, mlce_n_eff
 from kdgraph.metrics.local.tables import lce_by_bandwidth, lce_map, slce
-from kdgraph.metrics.ood import aupr_in, aupr_out, auroc, fpr90, fpr95
+from kdgraph.metrics.mean_score import mean_ood_score
+from kdgraph.metrics.ood import aupr_in, aupr_out, auroc, delong_stderr, fpr90, fpr95
+from kdgraph.metrics.ood_summary import OodMetrics, ood_metrics
 from kdgraph.metrics.posterior import hellinger
 from kdgraph.metrics.registry import METRICS, Metric, mean_over_rows, metric, table
 from kdgraph.metrics.regression import coverage, coverage_curve, crps, interval_score, mse_mean, pit_histogram, pit_ks, rmse
 from kdgraph.metrics.scoring import Score, about, asked, check_metric, needs, options_of, score, space_of, tabulate
+from kdgraph.metrics.set_tests import contamination, power_curve, set_p_values
 from kdgraph.metrics.shared import sharing
 from kdgraph.metrics.top_label import TopLabel
 from kdgraph.metrics.top_label_accuracy import brier_top, nll_top, nll_top_clipped
@@ -40,6 +43,7 @@ __all__ = [
     "LocalErrors",
     "LocalMeans",
     "Metric",
+    "OodMetrics",
     "ReliabilityBins",
     "Score",
     "TopLabel",
@@ -55,9 +59,11 @@ __all__ = [
     "by_group",
     "check_metric",
     "classwise_ece",
+    "contamination",
     "coverage",
     "coverage_curve",
     "crps",
+    "delong_stderr",
     "e_aurc",
     "ece",
     "ece_by_edges",
@@ -77,6 +83,7 @@ __all__ = [
     "local_errors_at",
     "local_means",
     "mce",
+    "mean_ood_score",
     "mean_over_rows",
     "metric",
     "mlce",
@@ -92,9 +99,11 @@ __all__ = [
     "nll_top_clipped",
     "oce",
     "oce_of_mean",
+    "ood_metrics",
     "options_of",
     "pit_histogram",
     "pit_ks",
+    "power_curve",
     "prr",
     "relative_improvement",
     "reliability_bins",
@@ -104,6 +113,7 @@ __all__ = [
     "rms_of",
     "rmse",
     "score",
+    "set_p_values",
     "sharing",
     "slce",
     "smooth_ece",

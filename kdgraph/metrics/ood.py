@@ -3,11 +3,14 @@
 All take ``ood_score`` (Float[m], of what is out of distribution) and ``id_score`` (Float[n], the same model's scores of the test rows),
 higher for what is farther out; infinity is the farthest. Equal scores are one threshold. Of a method that scores sets, a number is one of
 its units, not a row. Which class is positive is said by each; the base rate is its share of the m + n scores, so it is decided by how many
-rows were drawn, and the areas under precision and recall move with it. A record's ``n`` is m.
+rows were drawn, and the areas under precision and recall move with it. A record's ``n`` is m, and n is its ``dataset.n_test``.
+
+:func:`kdgraph.metrics.ood_metrics` gives all of them at once, with the base rate and bootstrap intervals.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 import numpy as np
@@ -18,7 +21,39 @@ PositiveClass = Literal["id", "ood"]
 """Which class is to be found."""
 
 
-@metric("AUROC", better="higher")
+def delong_stderr(ood_score: np.ndarray, id_score: np.ndarray) -> float | None:
+    """The standard error of the AUROC over both samples of rows, √(s²(V_ood)/m + s²(V_id)/n); None where a side has a single row.
+
+    V are the placements: of a row out of distribution the share of test rows below it, of a test row the share of the others above it,
+    equals counting half. It is 0 where no two scores are out of order, however few they are.
+
+    Parameters
+    ----------
+    ood_score, id_score : Float[m], Float[n]; higher is farther out of distribution.
+
+    References
+    ----------
+    DeLong, DeLong and Clarke-Pearson, "Comparing the areas under two or more correlated receiver operating characteristic curves: a
+    nonparametric approach", Biometrics 44, 1988.
+
+    Examples
+    --------
+    >>> round(delong_stderr(np.array([3.0, 2.0]), np.array([1.0, 2.0])), 3)
+    0.177
+    """
+    if min(len(ood_score), len(id_score)) < 2:
+        return None
+    placements = _placements(ood_score, id_score), _placements(-id_score, -ood_score)
+    return math.sqrt(sum(float(np.var(each, ddof=1)) / len(each) for each in placements))
+
+
+def _placements(scores: np.ndarray, of_others: np.ndarray) -> np.ndarray:
+    """Float[m]: the share of the others below each score, equals counting half."""
+    ranked = np.sort(of_others)
+    return (np.searchsorted(ranked, scores, "left") + np.searchsorted(ranked, scores, "right")) / (2 * len(ranked))
+
+
+@metric("AUROC", better="higher", stderr=delong_stderr)
 def auroc(ood_score: np.ndarray, id_score: np.ndarray) -> float:
     """P(score of a row out of distribution > score of a test row) + P(equal) / 2, in [0, 1]; 0.5 tells nothing.
 
@@ -32,16 +67,14 @@ def auroc(ood_score: np.ndarray, id_score: np.ndarray) -> float:
     References
     ----------
     Hanley and McNeil, "The meaning and use of the area under a receiver operating characteristic (ROC) curve", Radiology 143, 1982: it is
-    the Mann-Whitney statistic. It agrees with scikit-learn's ``roc_auc_score``.
+    the Mann-Whitney statistic. It agrees with scikit-learn's ``roc_auc_score``. The standard error is :func:`delong_stderr`.
 
     Examples
     --------
     >>> auroc([3.0, 2.0], [1.0, 2.0])
     0.875
     """
-    ranked = np.sort(id_score)
-    below, up_to = np.searchsorted(ranked, ood_score, "left"), np.searchsorted(ranked, ood_score, "right")
-    return float((below + up_to).mean() / (2 * len(ranked)))
+    return float(_placements(ood_score, id_score).mean())
 
 
 @metric("AUPR-out", better="higher")

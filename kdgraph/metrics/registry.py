@@ -27,6 +27,8 @@ class Metric(Protocol[P]):
     better : which direction is better; None where the number only describes.
     unit : what the number is in ("nats", "units of y"); None of a share, a probability, or anything else without one.
     by_row : the same arguments → Float[m], whose mean is the metric; None where the metric is not a mean over rows.
+    stderr : the same arguments → standard error of the metric, or None where there are too few rows; None where nothing is known of it, and
+        where ``by_row`` says it.
     is_table : whether it gives columns of equal lengths by name (a curve, a histogram, a map), and no number.
     package : what it imports beside what kdgraph always has, and the extra of kdgraph that brings it ("relplot", "smooth"); or None.
     """
@@ -36,6 +38,7 @@ class Metric(Protocol[P]):
     better: Better
     unit: str | None
     by_row: Callable[P, np.ndarray] | None
+    stderr: Callable[P, float | None] | None
     is_table: bool
     package: tuple[str, str] | None
 
@@ -49,12 +52,18 @@ METRICS: dict[str, Metric[...]] = {}
 
 
 def metric(
-    label: str, *, better: Better, unit: str | None = None, package: tuple[str, str] | None = None
+    label: str,
+    *,
+    better: Better,
+    unit: str | None = None,
+    package: tuple[str, str] | None = None,
+    stderr: Callable[..., float | None] | None = None,
 ) -> Callable[[Callable[P, float]], Metric[P]]:
-    """Register a function that returns one number; its arrays are checked before it sees them."""
+    """Register a function that returns one number; its arrays, and those of its standard error, are checked before it sees them."""
 
     def decorate(function: Callable[P, float]) -> Metric[P]:
-        return _register(_with_checked_inputs(function), label, better, unit, package=package)
+        error = None if stderr is None else _with_checked_inputs(stderr)
+        return _register(_with_checked_inputs(function), label, better, unit, package=package, stderr=error)
 
     return decorate
 
@@ -113,11 +122,12 @@ def _register(
     unit: str | None = None,
     *,
     by_row: Callable[P, np.ndarray] | None = None,
+    stderr: Callable[P, float | None] | None = None,
     is_table: bool = False,
     package: tuple[str, str] | None = None,
 ) -> Metric[P]:
     result = cast(Metric[P], function)
     result.label, result.better, result.unit, result.by_row, result.is_table = label, better, unit, by_row, is_table
-    result.package = package
+    result.stderr, result.package = stderr, package
     METRICS[result.__name__] = result
     return result

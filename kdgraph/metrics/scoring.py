@@ -23,8 +23,9 @@ class Score:
     Attributes
     ----------
     value : the metric, or None where it is not defined (mean confidence of wrong rows when none is wrong).
-    stderr : standard error of the mean over rows, s / √n with s² over n - 1; None where the metric is not such a mean, or n < 2.
-        It is the sampling error of the rows alone: not of training, and not of a difference between two models on one test set.
+    stderr : standard error of the mean over rows, s / √n with s² over n - 1, or what the metric itself says of its error; None where it
+        is no such mean and says nothing, or n < 2. It is the sampling error of the rows alone: not of training, and not of a difference
+        between two models on one test set.
     n : the rows that were averaged.
     """
 
@@ -78,7 +79,8 @@ def score(name: str, inputs: Mapping[str, Any], options: Mapping[str, Any] | Non
     if metric.is_table:
         raise ConfigError(f"{name} is a table, not a number; use tabulate")
     if metric.by_row is None:
-        return Score(_defined(metric(**arguments)), None, n_rows(arguments))
+        error = None if metric.stderr is None else metric.stderr(**arguments)
+        return Score(_defined(metric(**arguments)), error, n_rows(arguments))
     values = metric.by_row(**arguments)
     n = len(values)
     stderr = float(np.std(values, ddof=1) / math.sqrt(n)) if n > 1 else None

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
+from kdgraph.report.far_table import far_table, has_far_table
 from kdgraph.report.metrics_text import Record, Values, by_measure, distance_from_ideal, number
 from kdgraph.results.complete import refuse_incomplete
 from kdgraph.results.measures import IN_SAMPLE, Measure, measured, tell_apart
@@ -52,7 +54,7 @@ def _stages(record: Record, before: bool) -> str:
 def _notes(record: Record) -> list[str]:
     """What a reader of the numbers must know of the rows that they are of, and of rows that come from elsewhere."""
     told = {record["dataset"]["name"]: record["dataset"].get("source") or {}}
-    told |= {found["name"]: found["source"] for found in record["ood_sets"]}
+    told |= {_called(found): found["source"] for found in record["ood_sets"]}
     notes = [f"  {AS_IN_PAPER}"] if is_as_in_paper(record) else []
     notes += [f"  calibration rows are {IN_SAMPLE}"] if any(measure.in_sample for measure, _ in measured(record)) else []
     for name, source in told.items():
@@ -62,10 +64,17 @@ def _notes(record: Record) -> list[str]:
     return notes
 
 
+def _called(found: Mapping[str, Any]) -> str:
+    """A set of several by its key, and what it is a set of."""
+    return f"{found['name']} ({found['source']['set']})" if "set" in found["source"] else found["name"]
+
+
 def _metrics(record: Record) -> list[str]:
-    """A line for each measure; where nothing comes after the parent, one column."""
+    """A line for each measure, or for each of several sets out of distribution; where nothing comes after the parent, one column."""
     found = by_measure(record)
-    shown = [*(measure for measure in found if measure.on != "ood"), *far([*found], MOST_SETS, detects=record["detector"] != "none")]
+    outside = far([*found], MOST_SETS, detects=record["detector"] != "none")
+    apart = has_far_table(outside)
+    shown = [*(measure for measure in found if measure.on != "ood"), *([] if apart else outside)]
     names = {"parent": str(record["parent"])} | ({"calibrated": " + ".join(after(record))} if after(record) else {})
     labels = tell_apart(shown)
     first = max(map(len, labels.values()), default=0) + 2
@@ -75,7 +84,7 @@ def _metrics(record: Record) -> list[str]:
     for measure in shown:
         text = "".join(_cells(measure, found[measure], widths, record))
         lines.append(f"  {labels[measure]:<{first - 2}}{text}{_note(measure, record)}".rstrip())
-    return lines
+    return lines + (far_table(found, outside, names, record, _better) if apart else [])
 
 
 def _cells(measure: Measure, values: Values, widths: Mapping[str, int], record: Record) -> list[str]:

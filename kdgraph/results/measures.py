@@ -159,16 +159,16 @@ def measured(record: Mapping[str, Any]) -> Iterator[tuple[Measure, Mapping[str, 
     """Every number of a record (an item of its ``metrics``) with what it measures."""
     options = {on: {name: _words(chosen or {}) for name, chosen in (of or {}).items()} for on, of in record["config"]["metrics"].items()}
     node = record["config"]["ood"] or {}
-    drawn = _words({k: v for k, v in node.items() if k not in ("name", "_target_", "n") and not isinstance(v, list)})
+    drawn, of_source = _drawn(node), {key: _drawn(source) for key, source in (node.get("sources") or {}).items()}
     fitted_on = "test" if record["protocol"] == "paper" else "calibration"  # of test rows AS_IN_PAPER says so, in every table
-    known = _known(repr((options, record["about_metrics"], fitted_on)), drawn)
+    known = _known(repr((options, record["about_metrics"], fitted_on, of_source)), drawn)
     for entry in record["metrics"]:
         key = (entry["metric"], entry["on"], entry["ood"], *entry["params"].items(), entry.get("in_distribution"), entry.get("n_of"))
         if key not in known:
             name, on, params = entry["metric"], entry["on"], tuple(entry["params"].items())
             is_inside = bool(entry.get("in_distribution")) or entry["params"].get("radius", math.inf) <= 1
             of_metric, about = options.get(on, {}).get(name, ()), AboutMetric(**record["about_metrics"][name])
-            of_set = drawn if on == "ood" else ()
+            of_set = of_source.get(str(entry["ood"]).partition("/")[0], drawn) if on == "ood" else ()
             in_sample = on == fitted_on == "calibration"
             known[key] = Measure(name, about, on, entry["ood"], params, of_metric, of_set, is_inside, entry.get("n_of", ROWS), in_sample)
         yield known[key], entry
@@ -178,6 +178,11 @@ def measured(record: Mapping[str, Any]) -> Iterator[tuple[Measure, Mapping[str, 
 def _known(metrics: str, drawn: Words) -> dict[tuple[Any, ...], Measure]:
     """Measures of records with these metrics, by what their entries say: most records of a study have the same."""
     return {}
+
+
+def _drawn(node: Mapping[str, Any]) -> Words:
+    """What a config says of how out-of-distribution rows are drawn, without their number and without lists, which name several sets."""
+    return _words({k: v for k, v in node.items() if k not in ("name", "_target_", "n") and not isinstance(v, list)})
 
 
 def _words(options: Mapping[str, Any]) -> Words:

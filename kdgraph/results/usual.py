@@ -41,7 +41,7 @@ def far(measures: Sequence[Measure], at_most: int, *, detects: bool) -> list[Mea
     measures : everything.
     at_most : sets of each family.
     detects : whether something is there to detect such rows: then, or where no confidence was measured, it is how well that goes
-        (AUROC and one more), on sets that are to be detected. Otherwise it is the confidence, and the AUROC on a single set.
+        (AUROC and one more), on sets that are to be detected. Otherwise it is the confidence, and the AUROC on one set of each name.
     """
     there = [measure for measure in measures if measure.on == "ood" and not (measure.detects and measure.in_distribution)]
     detection = first_of((m.metric for m in there if m.detects), DETECTION)[:2]
@@ -49,7 +49,7 @@ def far(measures: Sequence[Measure], at_most: int, *, detects: bool) -> list[Mea
     if detection and (detects or confidence != ["mmc"]):
         return [m for name in detection for m in some_sets([m for m in there if m.metric == name], at_most)]
     found = some_sets([m for m in there if m.metric in confidence], at_most)
-    return [*found, *some_sets([m for m in there if m.metric in detection[:1]], 1)[:1]]
+    return [*found, *some_sets([m for m in there if m.metric in detection[:1]], 1)]
 
 
 def some_sets(of_metric: Sequence[Measure], at_most: int) -> list[Measure]:

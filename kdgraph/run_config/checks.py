@@ -10,6 +10,7 @@ from kdgraph.errors import ConfigError
 from kdgraph.messages import unknown_key
 from kdgraph.parameters import annotations_of
 from kdgraph.run_config.config import COMPONENTS, RunConfig
+from kdgraph.run_config.outliers import check_outliers
 from kdgraph.run_config.pairs import unfitted
 
 _OPTIONS = Mapping[str, Any] | None
@@ -26,18 +27,24 @@ def check(config: RunConfig) -> None:
     from kdgraph.data.splits import split_options
 
     for path in COMPONENTS:
-        of_rows = {"dataset": "more", "ood": "inner"}  # the data set, and another one that is out of distribution, are split
-        check_component(path, getattr(config, path), **({of_rows[path]: split_options()} if path in of_rows else {}))
-    if is_node(config.ood.get("source")):
-        _check_other_data(config.ood["source"], config.dataset)
+        more = split_options() if path == "dataset" else None
+        # The node of another data set, of what is out of distribution or of outliers, is a whole one, though it is not split.
+        check_component(path, getattr(config, path), more, {"source": split_options()})
+    check_outliers(config.science())
+    _check_other_data("ood", config.ood, config.dataset)
     _check_metrics(config, _said_in(config))
     _check_figures(config)
 
 
-def _check_other_data(source: Mapping[str, Any], dataset: Mapping[str, Any]) -> None:
-    """What is out of distribution must not be what is trained on, which can go by two names."""
+def _check_other_data(path: str, ood: Mapping[str, Any], dataset: Mapping[str, Any]) -> None:
+    """What is out of distribution must not be what is trained on, which can go by two names; of several sources, none."""
+    for name, node in (ood.get("sources") or {}).items():
+        _check_other_data(f"{path}.sources.{name}", node, dataset)
+    source = ood.get("source")
+    if source is None or not is_node(source):
+        return
     if source["name"] == dataset["name"] or (source.get("id") is not None and source["id"] == dataset.get("id")):
-        what = f"ood.name={source['name']} is what dataset={dataset['name']} trains on, so its rows are in distribution"
+        what = f"{path}.name={source['name']} is what dataset={dataset['name']} trains on, so its rows are in distribution"
         raise ConfigError(f"{what}; choose another: 'kdg list dataset' shows them")
 
 

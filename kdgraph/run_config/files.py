@@ -7,6 +7,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from kdgraph.run_config.outliers import sources_of_outliers
+
 
 def file_digests(science: Mapping[str, Any]) -> dict[str, str]:
     """Digest of each of :func:`named_files`. A file that is not there has none."""
@@ -15,9 +17,20 @@ def file_digests(science: Mapping[str, Any]) -> dict[str, str]:
 
 
 def named_files(science: Mapping[str, Any]) -> dict[str, Path]:
-    """The files that rows are read from (``path``, ``indices``), of the data set and of the one out of distribution."""
-    nodes = {"": science["dataset"] or {}, "ood.": (science["ood"] or {}).get("source") or {}}
-    return {prefix + key: Path(str(node[key])) for prefix, node in nodes.items() for key in ("path", "indices") if node.get(key)}
+    """The files that rows are read from (``path``, ``indices``, ``vectors``), of the data set, of those out of distribution, and of
+    outliers that train.
+    """
+    nodes = {"": science["dataset"] or {}, **_others("ood.", science["ood"] or {})}
+    nodes |= {f"outliers.{i}.": source for i, source in enumerate(sources_of_outliers(science))}
+    return {prefix + key: Path(str(node[key])) for prefix, node in nodes.items() for key in ("path", "indices", "vectors") if node.get(key)}
+
+
+def _others(prefix: str, ood: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """Prefix of its keys → the node of each data set that is out of distribution, alone or as one of several."""
+    found: dict[str, Mapping[str, Any]] = {prefix: ood["source"]} if ood.get("source") else {}
+    for name, node in (ood.get("sources") or {}).items():
+        found |= _others(f"{prefix}{name}.", node or {})
+    return found
 
 
 def digest_of(path: Path) -> str | None:

@@ -11,6 +11,7 @@ from kdgraph.components import Node, build, parameters_of, target_of
 from kdgraph.config import Job
 from kdgraph.data.openml.client import offline, reason_of
 from kdgraph.errors import NotAtHand
+from kdgraph.run_config.outliers import sources_of_outliers
 
 
 @dataclass(frozen=True)
@@ -72,8 +73,8 @@ def by_reason(absent: Iterable[Absent]) -> dict[str, list[str]]:
     return found
 
 
-def _nodes(job: Job) -> tuple[Node, Node]:
-    return job.config.dataset, job.config.ood
+def _nodes(job: Job) -> tuple[Node, ...]:
+    return job.config.dataset, job.config.ood, *sources_of_outliers(job.config.science())
 
 
 def _fetch(node: Node, tell: Callable[[str], None]) -> Absent | None:

@@ -57,8 +57,9 @@ def measure(
                     if not METRICS[name].is_table:
                         entry = {"metric": key, **where, "params": dict(found.params), **_known_inside(found)}
                         measured = score(name, known, options, source=source) if is_given else Score(None, None, found.n)
-                        numbers.append({**entry, **asdict(measured), **_units(name, known)})
-                    elif is_given and (rows := tabulate(name, known, options, source=source)):
+                        units = _units(name, known)
+                        numbers.append({**entry, **asdict(measured), **units, **({"stderr": None} if units else {})})
+                    elif is_given and not _units(name, known) and (rows := tabulate(name, known, options, source=source)):
                         tables.setdefault(key, []).extend({**where, **found.params, **row} for row in rows)
     return numbers, tables
 
@@ -95,7 +96,10 @@ def _known_inside(found: Predictions) -> Entry:
 
 
 def _units(name: str, inputs: Mapping[str, Any]) -> Entry:
-    """What ``n`` counts where it is not rows: a score of sets is another task than one of rows, and the numbers must not be compared."""
+    """What ``n`` counts where it is not rows: a score of sets is another task than one of rows, and the numbers must not be compared.
+
+    Sets share rows, so none of these numbers has a standard error that its n would give, and no table of single rows is made of them.
+    """
     scores = inputs.get("ood_score")
     if "ood_score" not in needs(name) or not isinstance(scores, SetScores):
         return {}

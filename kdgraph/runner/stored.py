@@ -16,6 +16,7 @@ import numpy as np
 from kdgraph.answers import Evaluation, Model
 from kdgraph.data.dataset import Splits
 from kdgraph.run_config import RunConfig, file_digests
+from kdgraph.run_config.outliers import seen_in_training
 from kdgraph.runner import stages
 from kdgraph.runner.evaluate import asked_for, evaluate
 from kdgraph.runner.model_dir import trusted_packages
@@ -81,6 +82,8 @@ class StoredStages:
         """What the parent says is kept apart, for other methods on it."""
         config, key = self.config, self.keys["parent_says"]
         sets = {"dataset": config.dataset, "ood": config.ood, "splits": self.splits, "seed": config.seed}
+        for message in seen_in_training(config.science()):
+            warnings.warn(message, stacklevel=2)
         known = self.store.find("parent_says", key)
         spaces = Spaces(config.spaces, parent.parent, self.splits, config.seed, self._space)
         found = evaluate(parent, model, config.measures, **sets, parent_says=known, spaces=spaces)
@@ -103,6 +106,8 @@ def stage_keys(config: RunConfig, splits: Splits) -> dict[str, str]:
     train, rest = splits.train.fingerprint, splits.calibration.fingerprint
     seen = splits.fingerprint if config.protocol == "paper" else train + rest
     parent = {"parent": config.parent, "preprocess": config.preprocess, "has_missing": splits.has_missing}
+    if outliers := {name: digest for name, digest in file_digests(config.science()).items() if name.startswith("outliers.")}:
+        parent["files"] = outliers
     after = parent | config.after | {"protocol": config.protocol}
     sets = {"dataset": config.dataset, "ood": config.ood, "files": file_digests(config.science())}
     of_parent = parent | sets | {"grid": bool(config.metrics.get("grid")), "asked_for": asked_for(config.measures)}

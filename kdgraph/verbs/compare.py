@@ -34,12 +34,15 @@ def main(arguments: list[str]) -> int:
     if args.figure:
         kind_of(args.figure, PICTURES, "--figure")
     from kdgraph.results.comparison.compared import compared
+    from kdgraph.results.comparison.pooled import pooled
     from kdgraph.results.comparison.study import study
     from kdgraph.results.records import find, without_collection
     from kdgraph.results.usual import choose
 
     with without_collection():
         found = study(find(args.out, args.filters), lambda there: choose(there, args.metric, args.on))
+    if args.pool:
+        found = pooled(found)
     against = _baseline(args.against, found)
     all_compared = [compared(found, measure, against, args.decimals) for measure in found.measures]
     if args.figure:
@@ -57,6 +60,7 @@ def _parser() -> Parser:
     parser.add_argument(
         "--on", type=listed, default=[], metavar="SET,…", help="test, calibration, grid, ood, sphere, radius=2 (default: test, else all)"
     )
+    parser.add_argument("--pool", action="store_true", help="of each metric, the mean over a run's out-of-distribution sets (--on ood)")
     parser.add_argument("--against", metavar="METHOD", help="the baseline of all others (default: each method's own parent)")
     parser.add_argument("--decimals", type=int, default=4, metavar="N", help="numbers are shown and compared at N decimals (default: 4)")
     parser.add_argument("--each", action="store_true", help=f"every data set by itself (default: up to {MOST_DATASETS})")
@@ -72,7 +76,8 @@ Holm's method; ranks: Friedman's test, then Nemenyi's (Demšar 2006).
 
   kdg compare dataset=cc18/* --metric error,nll,ece
   kdg compare method=kdf,isotonic --against isotonic --output table.tex
-  kdg compare --metric ece --figure ranks.svg"""
+  kdg compare --metric ece --figure ranks.svg
+  kdg compare --metric auroc,oce --on ood --pool"""
 
 
 def _baseline(name: str | None, found: Study) -> str | None:

@@ -48,7 +48,7 @@ def test_score_is_the_function_s_value_and_fits_into_json(name: str) -> None:
     found = score(name, INPUTS)
     assert found.value == pytest.approx(METRICS[name](**{key: INPUTS[key] for key in needs(name)}), abs=1e-15)
     assert json.loads(json.dumps(asdict(found), allow_nan=False)) == asdict(found)
-    assert (found.stderr is None) == (METRICS[name].by_row is None)
+    assert (found.stderr is None) == (METRICS[name].by_row is None and METRICS[name].stderr is None)
 
 
 @pytest.mark.parametrize("name", list(METRICS))
@@ -65,7 +65,7 @@ def test_what_a_record_says_of_a_metric() -> None:
     assert about("coverage") == {"label": "coverage", "better": None}
     assert about("mse_mean") == {"label": "MSE to the true mean", "better": "lower", "unit": "squared units of y"}
     assert about("fpr95") == {"label": "FPR95", "better": "lower", "detects": True}
-    assert [name for name in METRICS if about(name).get("detects")] == ["auroc", "aupr_out", "aupr_in", "fpr95", "fpr90"]
+    assert [name for name in METRICS if about(name).get("detects")] == ["auroc", "aupr_out", "aupr_in", "fpr95", "fpr90", "contamination"]
 
 
 def test_needs_and_options() -> None:

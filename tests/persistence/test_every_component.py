@@ -29,6 +29,10 @@ SMALL: dict[str, dict[str, Any]] = {
     "ResidualNetwork": {"depth": 8, "width": 4, "max_epochs": 1},
     "EncoderNetwork": {"hidden": [8], "embedding_size": 4, "max_epochs": 1},
     "GivenScores": {},
+    "LatentClassifier": {
+        "encoder": {"_target_": "kdgraph.parents.networks.ConvolutionalAutoencoder", "max_epochs": 1},
+        "classifier": {"_target_": "sklearn.ensemble.ExtraTreesClassifier", "n_estimators": 5},
+    },
 }
 """Values that make a parent small, by a word of its class."""
 
@@ -72,7 +76,7 @@ def parent(name: str) -> tuple[Any, Splits]:
     """The fitted parent and its rows."""
     node = node_of("parent", name)
     node = node | next(values for word, values in SMALL.items() if word in node["_target_"])
-    are_images = any(word in node["_target_"] for word in ("Convolutional", "Residual", "Encoder"))
+    are_images = any(word in node["_target_"] for word in ("Convolutional", "Residual", "Encoder", "Latent"))
     splits = rows("scores" if name == "scores" else "images" if are_images else "vectors")
     return fit(node, splits.train, seed=0, n_jobs=1), splits
 
@@ -84,8 +88,10 @@ def node_of(group: str, name: str, *more: str) -> Any:
 
 def combined() -> list[tuple[str, str]]:
     """Every parent with its own graph and as it is; every calibrator behind a forest or a network, whichever it reads."""
-    network = [name for name in CALIBRATORS if name in ("kdn", "best_on_network", "mmce")]
-    graphs = [(name, "kdf" if name in ("random_forest", "extra_trees") else "kdn") for name in PARENTS if name != "scores"]
+    network = [name for name in CALIBRATORS if name in ("kdn", "best_on_network", "mmce", "oe", "ceda", "acet", "odin")]
+    graphs = [
+        (name, "kdf" if name in ("random_forest", "extra_trees", "extra_trees_latent") else "kdn") for name in PARENTS if name != "scores"
+    ]
     return sorted({*graphs, *((name, "none") for name in PARENTS), *(("mlp" if c in network else "random_forest", c) for c in CALIBRATORS)})
 
 

@@ -108,9 +108,53 @@ def test_a_detector_is_shown_by_what_it_detects():
     ]
 
 
-def test_without_a_detector_one_line_says_how_well_the_confidence_detects():
+def test_without_a_detector_a_line_for_each_set_says_how_well_the_confidence_detects():
     lines = run_table(detection_run() | {"detector": "none", "calibrator": "kdf"}, "x").splitlines()[3:-1]
-    assert [line.split("  ")[1] for line in lines] == ["error", "confidence on kmnist", "confidence on noise", "AUROC on kmnist"]
+    shown = [f"{what} on {name}" for what in ("confidence", "AUROC") for name in ("kmnist", "noise")]
+    assert [line.split("  ")[1] for line in lines] == ["error", *shown]
+
+
+def several_sets(detector="none", **more):
+    """Three kinds of rows out of distribution; the last is a family of one."""
+    metrics = [*of_both("error", 0.1, 0.1)]
+    for i, (name, params) in enumerate((("near", {}), ("shifted", {"scale": 1.5}), ("sphere", {"radius": 2.0}))):
+        metrics += of_both("mmc", 0.9, 0.5 + i / 10, "ood", name, **params) + of_both("auroc", 0.7, 0.65 + i / 20, "ood", name, **params)
+        metrics += of_both("fpr95", 0.5, 0.25, "ood", name, **params)
+    return record(metrics=metrics, parts={"detector": detector}, **more)
+
+
+def test_several_sets_out_of_distribution_have_a_line_each():
+    assert run_table(several_sets(), "x").splitlines()[2:-1] == [
+        "         forest     kdf",
+        "  error   0.100   0.100",
+        "                              confidence (prior 0.500)   AUROC",
+        "  out of distribution  rows   forest      kdf            forest      kdf",
+        "  near                   10    0.900    0.500 ◂           0.700 ◂  0.650",
+        "  shifted                10    0.900    0.600 ◂           0.700    0.700",
+        "  sphere                 10    0.900    0.700 ◂           0.700    0.750 ◂",
+    ]
+
+
+def test_every_metric_is_shown_on_every_set_that_is():
+    """Without a detector the AUROC alone would be on one set of each name."""
+    given = several_sets()
+    more = [of_both(metric, 0.9, 0.8, "ood", "near", k=k) for metric in ("mmc", "auroc") for k in (1.0, 2.0)]
+    given["metrics"] += [each for pair in more for each in pair]
+    lines = run_table(given, "x").splitlines()[6:-1]
+    assert [line.split()[0:3] for line in lines][-2:] == [["near,", "k", "1"], ["near,", "k", "2"]]
+    assert all(len([cell for cell in line.replace("◂", "").split() if "." in cell]) == 4 for line in lines)
+
+
+def test_scores_of_sets_are_not_compared_with_scores_of_rows():
+    given = several_sets("tood", method="none")
+    for each in given["metrics"]:
+        each |= {"n_of": "sets of 20 rows"} if each["of"] == "calibrated" and each["metric"] in ("auroc", "fpr95") else {}
+    assert run_table(given, "x").splitlines()[-5:-1] == [
+        "  near                   10    0.700    0.650      0.500    0.250",
+        "  shifted                10    0.700    0.700      0.500    0.250",
+        "  sphere                 10    0.700    0.750      0.500    0.250",
+        "  AUROC and FPR95 of tood: of sets of 20 rows",
+    ]
 
 
 def test_a_regressor_has_no_prior_and_large_numbers_no_decimals():

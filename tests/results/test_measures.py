@@ -171,3 +171,12 @@ def test_what_was_not_measured_is_an_error_with_what_was(there, metrics, on, sai
     with pytest.raises(UsageError) as caught:
         select(there, metrics, on)
     assert str(caught.value) == said
+
+
+def test_of_several_sources_a_set_is_drawn_as_its_own_says(record) -> None:
+    """Another table among the other sources is no other way to draw noise."""
+    sources = [{"noise": {"name": "noise", "n": 10, "std": 1.0}, "other": {"name": name, "columns": columns}}
+               for name, columns in (("digits", "cycle"), ("wine", "same"))]  # fmt: skip
+    one, two = (measures_of(record(values={"oce@noise": 0.1, "oce@other": 0.2}, config={"ood": {"sources": each}})) for each in sources)
+    assert [a == b for a, b in zip(one, two, strict=True)] == [True, False]
+    assert dict(one[1].drawn) == {"columns": "cycle"} and dict(one[0].drawn) == {"std": "1.0"}

@@ -80,7 +80,7 @@ FAR = tuple(f"{metric}@{name}" for name in SETS for metric in ("mmc", "oce", "au
 @pytest.mark.parametrize(
     ("left_out", "detects", "expected"),
     [
-        ((), False, ["mmc@a", "mmc@b", "auroc@a"]),
+        ((), False, ["mmc@a", "mmc@b", "auroc@a", "auroc@b"]),
         ((), True, ["auroc@a", "auroc@b", "fpr95@a", "fpr95@b"]),
         (("mmc",), False, ["auroc@a", "auroc@b", "fpr95@a", "fpr95@b"]),
         (("auroc",), True, ["fpr95@a", "fpr95@b", "aupr_in@a", "aupr_in@b"]),

@@ -1,0 +1,69 @@
+"""Power of tests of sets against the share of their rows that are out of distribution."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from kdgraph.answers import Evaluation
+from kdgraph.figures import power_against_contamination
+from kdgraph.figures.of_run import Drawing, figures
+from kdgraph.figures.style import BLUE, GREY
+
+SHARES = np.array([0.0, 0.1, 0.5, 1.0])
+
+
+def panel(*names: str):
+    return {name: (SHARES, np.minimum(1, SHARES + 0.1 * i)) for i, name in enumerate(names)}
+
+
+def test_a_panel_for_each_set_and_a_line_for_each_model(texts_of):
+    panels = {"near": panel("forest", "kdf"), "far": panel("forest", "kdf"), "noise": panel("forest", "kdf")}
+    figure = power_against_contamination(panels, false_alarm=0.05, set_size=50)
+    assert [axes.get_title() for axes in figure.axes] == ["near", "far", "noise"]
+    for axes in figure.axes:
+        lines = {line.get_label(): line for line in axes.lines if line.get_label() in ("forest", "kdf")}
+        np.testing.assert_array_equal(lines["kdf"].get_xdata(), SHARES)
+        np.testing.assert_allclose(lines["kdf"].get_ydata(), np.minimum(1, SHARES + 0.1))
+        assert (lines["forest"].get_color(), lines["kdf"].get_color()) == (GREY, BLUE)
+        (asked,) = (line for line in axes.lines if line.get_gid() == "false alarm")
+        assert set(asked.get_ydata()) == {0.05}
+    assert {"share of rows out of distribution, in sets of 50", "share of sets called out"} <= set(texts_of(figure))
+
+
+@pytest.mark.parametrize(
+    "panels",
+    [
+        {},
+        {"near": {}},
+        {"near": panel("a", "b"), "far": panel("a")},
+        {"near": {"a": (SHARES[::-1], SHARES)}},
+        {"near": {"a": (SHARES[:1], SHARES[:1])}},
+        {"near": {"a": (SHARES, SHARES[:2])}},
+    ],
+)
+def test_what_cannot_be_drawn(panels):
+    with pytest.raises(ValueError, match=r"^(power_against_contamination needs panels|the curve of 'a' in 'near' must have)"):
+        power_against_contamination(panels)
+
+
+def drawing(rows: list[dict]) -> Drawing:
+    """What the figure reads of a run: its tables, and what the two models are called."""
+    return Drawing(None, Evaluation([], {"contamination": rows}, []), (None, None), ("forest", "kdf"))  # type: ignore[arg-type]
+
+
+def rows_of(of: str, ood: str, size: int, **params: float) -> list[dict]:
+    return [{"of": of, "on": "ood", "ood": ood, **params, "share": share, "set_size": size, "power": share} for share in (0.0, 1.0)]
+
+
+def test_a_run_gives_the_sets_of_the_largest_size_that_both_models_have():
+    far = {"scale": 1.5, "shift": 1.0}
+    rows = [
+        row for of in ("parent", "calibrated") for size in (10, 50) for row in rows_of(of, "near", size) + rows_of(of, "far", size, **far)
+    ]
+    rows += rows_of("parent", "alone", 50) + [row for of in ("parent", "calibrated") for row in rows_of(of, "sphere", 50, radius=2.0)]
+    draw = figures()["power_against_contamination"]
+    found = draw(drawing(rows))
+    assert [axes.get_title() for axes in found.axes] == ["near", "far", "sphere, radius 2"]
+    assert [axes.get_title() for axes in draw(drawing(rows), at_most=1).axes] == ["near"]
+    assert draw(drawing([])) is None and draw(drawing(rows_of("parent", "alone", 50))) is None
