@@ -1,0 +1,118 @@
+"""Panels of curves with bands, side by side, each curve named at its end: what the figures of this study are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
+
+from kdgraph.figures.labels import LABEL_SIZE, label_ends, note_above
+from kdgraph.figures.style import FULL_WIDTH, Role, add_axes, new_figure, styled, text_size
+
+_LEFT, _BETWEEN, _BOTTOM, _HEIGHT, _TOP, _ROW = 0.48, 0.3, 0.38, 1.75, 0.36, 0.24  # inches; between rows of panels, beside their labels
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Repetitions of one curve, drawn as their mean and the range of the middle 90 % of them.
+
+    Attributes
+    ----------
+    x : Float[v], increasing.
+    y : Float[s, v], a row for each repetition; one row has no band.
+    role : colour, dashes and marker.
+    """
+
+    x: np.ndarray
+    y: np.ndarray
+    role: Role
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Curves by name, on common axes.
+
+    Attributes
+    ----------
+    curves : name → curve; a name that is empty is not written.
+    xlabel, log : of the first axis.
+    ylim : ends of the second; None: what the curves need.
+    ticks : on the first axis; None: by itself.
+    """
+
+    curves: Mapping[str, Curve]
+    xlabel: str
+    log: bool = False
+    ylim: tuple[float, float] | None = None
+    ticks: list[float] = field(default_factory=list)
+
+
+def side_by_side(panels: Mapping[str, Panel], *, ylabel: str, note: str, columns: int = 3) -> Figure:
+    """Draw panels by title, as wide as a page, so many in a row; ``note`` says what lines and bands are of.
+
+    Raises
+    ------
+    ValueError
+        No panel, or a curve that does not fit its values.
+    """
+    _check(panels)
+    columns = min(columns, len(panels))
+    rows = -(-len(panels) // columns)
+    with styled():
+        blank = new_figure(1, 1)
+        names = [name for panel in panels.values() for name in panel.curves]
+        margin = 0.16 + max(text_size(blank, name, LABEL_SIZE)[0] for name in names)
+        width = (FULL_WIDTH - _LEFT - columns * margin - (columns - 1) * _BETWEEN) / columns
+        step = _BOTTOM + _HEIGHT + _ROW
+        figure = new_figure(FULL_WIDTH, rows * step - _ROW + _TOP)
+        for i, (title, panel) in enumerate(panels.items()):
+            row, column = divmod(i, columns)
+            left = _LEFT + column * (width + margin + _BETWEEN)
+            axes = add_axes(figure, left, (rows - 1 - row) * step + _BOTTOM, width, _HEIGHT)
+            _draw(axes, panel)
+            axes.set_title(title, fontsize=LABEL_SIZE + 0.5, pad=3)
+            if column == 0:
+                axes.set_ylabel(ylabel)
+            if i == 0:
+                note_above(axes, note, axes.get_xlim()[0], "left", 15)
+    return figure
+
+
+def _draw(axes: Axes, panel: Panel) -> None:
+    for name, curve in panel.curves.items():
+        few = len(curve.x) <= 20  # more markers than that are one thick line
+        style: dict[str, Any] = {**curve.role.line(), "markersize": 3.0 * few}
+        axes.plot(curve.x, curve.y.mean(axis=0), label=name, zorder=3, **style)
+        if len(curve.y) > 1:
+            low, high = np.quantile(curve.y, [0.05, 0.95], axis=0)
+            axes.fill_between(curve.x, low, high, color=curve.role.color, alpha=0.18, linewidth=0, gid=f"band {name}")
+    ends = [curve.x[[0, -1]] for curve in panel.curves.values()]
+    axes.set_xlim(min(end[0] for end in ends), max(end[1] for end in ends))
+    if panel.log:
+        axes.set_xscale("log")
+    if panel.ticks:
+        axes.xaxis.set_major_locator(FixedLocator(panel.ticks))
+        axes.xaxis.set_minor_locator(NullLocator())
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:,g}")
+    axes.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
+    axes.set_xlabel(panel.xlabel)
+    if panel.ylim is not None:
+        axes.set_ylim(*panel.ylim)
+    named = {name: curve for name, curve in panel.curves.items() if name}
+    label_ends(axes, list(named), [float(curve.y.mean(axis=0)[-1]) for curve in named.values()], [c.role.color for c in named.values()])
+
+
+def _check(panels: Mapping[str, Panel]) -> None:
+    if not panels:
+        raise ValueError("side_by_side needs at least one panel")
+    for title, panel in panels.items():
+        for name, curve in panel.curves.items():
+            if np.ndim(curve.y) != 2 or np.shape(curve.y)[1:] != np.shape(curve.x) or not len(curve.y):
+                raise ValueError(
+                    f"{name!r} of {title!r} must have a row of {len(curve.x)} numbers for each repetition, got {np.shape(curve.y)}"
+                )

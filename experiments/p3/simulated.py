@@ -1,0 +1,146 @@
+"""Circles against lines and squares among noise dimensions, Figures 6 and 7: what ``kdg run experiment=paper/p3/simulated`` prints.
+
+``python -m experiments.p3.simulated outputs`` prints it again, from any subset of the runs, and draws both figures.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from experiments.common.claims import Claim, verdicts
+from experiments.common.markdown import counted, head, line, number
+from experiments.common.runs import Record, runs_of
+from experiments.p3.panels import Curve, Panel, side_by_side
+from experiments.p3.records import APHD, IN, by_seed, spread, table_of
+from kdgraph.data.simulations import PointCloud
+from kdgraph.errors import KdgError
+from kdgraph.figures import save
+from kdgraph.figures.style import BLUE, GREEN, VERMILLION, Role, add_axes, new_figure, styled
+
+EXPERIMENT = "paper/p3/simulated"
+FOLLOW = ["ood.sources.lines.source.n_dims", "ood.sources.squares.source.n_dims"]
+"""Keys that have the dimension of the circles."""
+METHODS = {
+    "tood_given": "TOOD, given labels",
+    "tood_shuffled": "TOOD, shuffled labels",
+    "leaf_box": "leaf box",
+    "knn": "k-NN",
+}
+"""By the names of their runs; sets of 100 rows in the first two, single rows in the others."""
+SETS = {IN: Role(BLUE), "lines": Role(VERMILLION, marker="^"), "squares": Role(GREEN, marker="D")}
+
+
+def beside(records: Sequence[Record]) -> str:
+    """AUROC and APHD by dimension, and what the paper says of them, of the records of a sweep; markdown."""
+    frame = table_of(records, ["dataset.n_dims"])
+    if frame.empty:
+        return "no run of circles, lines and squares is there"
+    methods = [name for name in METHODS if name in set(frame.method)]
+    parts = [
+        f"## TOOD, Figure 7: {counted([frame.seed.nunique()], 'seed')}; the paper draws it and prints no number",
+        aurocs(frame, methods),
+    ]
+    parts += [distances(frame, method) for method in methods if method.startswith("tood")]
+    parts += [verdicts(claim for method in methods if method.startswith("tood") for claim in claims(frame, method))]
+    return "\n\n".join(parts)
+
+
+def aurocs(frame: pd.DataFrame, methods: Sequence[str]) -> str:
+    """A row for each method and set, a column for each dimension: AUROC, mean ± standard deviation over seeds."""
+    dims = sorted(frame.n_dims.unique())
+    lines = head(["AUROC against", *(f"d = {d}" for d in dims)])
+    for shape in ("lines", "squares"):
+        for method in methods:
+            of = frame[(frame.metric == "auroc") & (frame.set == shape) & (frame.method == method)]
+            lines.append(line([f"{shape}: {METHODS[method]}", *(spread(of[of.n_dims == d].value, digits=2) for d in dims)]))
+    return "\n".join(lines)
+
+
+def distances(frame: pd.DataFrame, method: str) -> str:
+    """The mean APHD of each set by dimension."""
+    dims = sorted(frame.n_dims.unique())
+    lines = head([f"APHD, {METHODS[method].partition(', ')[2]}", *(f"d = {d}" for d in dims)])
+    for name in SETS:
+        of = frame[(frame.metric == APHD) & (frame.set == name) & (frame.method == method)]
+        title = "circles, in distribution" if name == IN else name
+        lines.append(line([title, *(number(float(of[of.n_dims == d].value.mean()), 4) for d in dims)]))
+    return "\n".join(lines)
+
+
+def claims(frame: pd.DataFrame, method: str) -> Iterator[Claim]:
+    """That APHD grows with the dimension, and that sets become alike in it."""
+    called = METHODS[method]
+    for name in SETS:
+        dims, distance = by_seed(frame, APHD, "n_dims", method=method, set=name)
+        if len(dims) < 2:
+            continue
+        grown = distance.mean(axis=0)
+        found = f"from {number(float(grown[0]))} at d = {dims[0]} to {number(float(grown[-1]))} at d = {dims[-1]}"
+        text = f"APHD grows with the dimension (Remark 4.2), {'circles' if name == IN else name}, {called}: it is larger at the end"
+        yield Claim(text, bool(grown[-1] > grown[0]), found)
+        if name == IN:
+            continue
+        _, auroc = by_seed(frame, "auroc", "n_dims", method=method, set=name)
+        low, high = auroc[:, -1].mean(), auroc[:, 0].mean()
+        found = f"AUROC {number(float(high), 2)} at d = {dims[0]}, {number(float(low), 2)} at d = {dims[-1]}"
+        yield Claim(
+            f"high dimension makes them indistinguishable (Section 6), {name}, {called}: the AUROC falls, and to within .1 of one half",
+            bool(low < high and abs(low - 0.5) < 0.1),
+            found,
+        )
+
+
+def figure_6(rows: int = 600) -> Figure:
+    """The first two features of each cloud, class by colour."""
+    with styled():
+        figure = new_figure(5.1, 1.85)
+        for i, shape in enumerate(("circles", "lines", "squares")):
+            axes = add_axes(figure, 0.08 + 1.68 * i, 0.05, 1.58, 1.58)
+            X, y = PointCloud(shape).sample(rows, np.random.default_rng(0))  # type: ignore[arg-type]
+            for label, color in enumerate((BLUE, VERMILLION)):
+                axes.scatter(*X[y == label].T, s=2.0, color=color, marker="o^"[label], linewidths=0)
+            axes.set(xlim=(-1.25, 1.25), ylim=(-1.25, 1.25), aspect="equal")
+            axes.set_axis_off()
+            axes.set_title(shape + (", in distribution" if i == 0 else ""), fontsize=7.5, pad=3)
+    return figure
+
+
+def figure_7(frame: pd.DataFrame) -> Figure:
+    """APHD of the three sets against the dimension, with given and with shuffled labels."""
+    panels = {}
+    for method in ("tood_given", "tood_shuffled"):
+        curves, dims = {}, []
+        for name, role in SETS.items():
+            dims, values = by_seed(frame, APHD, "n_dims", method=method, set=name)
+            curves["circles" if name == IN else name] = Curve(np.array(dims, dtype=float), values, role)
+        panels[METHODS[method]] = Panel(curves, "dimensions d", log=True, ticks=dims)
+    seeds = counted([len(curve.y) for panel in panels.values() for curve in panel.curves.values()], "seed")
+    return side_by_side(panels, ylabel="APHD", note=f"lines: means, bands: 5 to 95 % of {seeds}; sets of 100 rows", columns=2)
+
+
+def main() -> None:
+    """Print the tables of the runs below a folder, and draw the figures."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("outputs", type=Path, nargs="?", default=Path("outputs"), help="where the runs are")
+    parser.add_argument("--figures", type=Path, default=Path("outputs/p3_figures"), help="where the pictures go")
+    given = parser.parse_args()
+    records = runs_of(EXPERIMENT, given.outputs, free=FOLLOW)
+    print(beside(records))
+    given.figures.mkdir(parents=True, exist_ok=True)
+    save(figure_6(), given.figures / "figure6", ["png"], dpi=200)
+    if records:
+        save(figure_7(table_of(records, ["dataset.n_dims"])), given.figures / "figure7", ["png"], dpi=200)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except KdgError as error:
+        sys.exit(str(error))

@@ -1,0 +1,87 @@
+"""Three tables against each other and noise, beside Table 1: what ``kdg run experiment=paper/p3/tabular`` prints at its end.
+
+``python -m experiments.p3.tabular outputs`` prints it again, from any subset of the runs.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from experiments.common.markdown import counted, head, line, number
+from experiments.common.published import cell, read_published
+from experiments.common.runs import Record, runs_of
+from experiments.p3.records import IN, spread, table_of
+from kdgraph.components import build
+from kdgraph.runner.stages import split, stage_rng
+
+EXPERIMENT = "paper/p3/tabular"
+TABLES = {"bank_marketing": "bank marketing", "diabetes130us": "diabetes", "electricity": "electricity"}
+NOISE = {"gaussian": "Gaussian", "uniform": "uniform"}
+OWN = "_own_range"
+METHODS = {
+    "tood_given": "TOOD, given labels",
+    "tood_shuffled": "TOOD, shuffled labels",
+    "leaf_box": "leaf box",
+    "density": "kernel density graph",
+    "msp": "MSP of the forest",
+    "knn": "k-NN",
+    "mahalanobis": "Mahalanobis",
+    "lof": "LOF",
+    "isolation_forest": "isolation forest",
+}
+"""By the names of their runs; the first two score rows in sets of 100, all others single rows."""
+NOTE = """TOOD is told which 100 rows belong together, all of them in or all out of distribution, and scores each among them; the methods
+below it get single rows, which is a harder task. *Own range*: the other table's columns are moved onto the ranges of the training rows, so
+that no value alone is out of range; elsewhere they are scaled as the training rows are. Mean ± standard deviation in percent."""
+
+
+def beside(records: Sequence[Record]) -> str:
+    """AUROC of each table against the others and noise, published and found, of the records of a sweep; markdown."""
+    frame = table_of(records)
+    if frame.empty:
+        return "no run of the three tables is there"
+    parts = [f"## TOOD, Table 1: {counted([frame.seed.nunique()], 'seed')}, AUROC in percent", NOTE]
+    for own in TABLES:
+        of_table = [record for record in records if record["dataset"]["name"] == f"{own}_6"]
+        if of_table:
+            first = min(of_table, key=lambda record: record["seed"])
+            parts.append(table(frame[frame.dataset == f"{own}_6"], own, outside_of(first)))
+    return "\n\n".join(parts)
+
+
+def table(frame: pd.DataFrame, own: str, outside: dict[str, float]) -> str:
+    """Of one table in distribution: what was published, each method, and the share of rows that are out of range anyway."""
+    others = [name for name in TABLES if name != own]
+    sets = {**{name: TABLES[name] for name in others}, **NOISE, **{name + OWN: f"{TABLES[name]}, own range" for name in others}}
+    published = read_published(Path(__file__).parent)
+    published = published[(published.item == "Table 1") & (published.dataset == own)]
+    lines = head([f"{TABLES[own]} against", *sets.values()])
+    lines.append(line(["**TOOD, published**", *(cell(published[published.ood == name], 0) for name in sets)]))
+    for method in (name for name in METHODS if name in set(frame.method)):
+        of = frame[(frame.metric == "auroc") & (frame.method == method)]
+        lines.append(line([METHODS[method], *(spread(of[of.set == name].value, 100, 1) for name in sets)]))
+    rows = [number(100 * outside[name], 1) if name in outside else "–" for name in sets]
+    lines.append(line(["*rows with a value outside the training range*", *rows]))
+    return "\n".join(lines)
+
+
+def outside_of(record: Record) -> dict[str, float]:
+    """Share of rows of each set that have a value below the smallest or above the largest of the training rows; test rows too."""
+    config = record["config"]
+    splits = split(config["dataset"], record["seed"])
+    low, high = splits.train.X.min(axis=0), splits.train.X.max(axis=0)
+    drawn = {found.name: found.X for found in build(config["ood"]).sets(splits, stage_rng(record["seed"], "evaluate"))}
+    return {name: float(((low > X) | (high < X)).any(axis=1).mean()) for name, X in {IN: splits.test.X, **drawn}.items()}
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Print the tables of the runs below a folder."""
+    print(beside(runs_of(EXPERIMENT, Path(arguments[0] if arguments else "outputs"))))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

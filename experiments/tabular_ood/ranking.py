@@ -1,0 +1,154 @@
+"""Rank the methods of the benchmark of out-of-distribution detection on tables, in and out of distribution, with tests.
+
+``kdg run experiment=bench/tabular_ood`` prints this at its end; ``python -m experiments.tabular_ood.ranking outputs
+[bench/tabular_ood_openml]`` prints it again and, with a file's name as the third word, draws the critical differences.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from experiments.common.claims import Claim, verdicts
+from experiments.common.markdown import head, line, number, signed
+from experiments.common.runs import Record, runs_of_tables
+from kdgraph.figures import Ranked, critical_difference_diagram, save
+from kdgraph.results.comparison.compared import Compared, compared
+from kdgraph.results.comparison.paired import compare
+from kdgraph.results.comparison.pooled import pooled
+from kdgraph.results.comparison.study import Study, study
+from kdgraph.results.records import Found
+
+OURS = ("leaf_box", "density", "kdf", "kdf_whitened", "gated_whitened")
+"""Scores of rows by trees or their density."""
+PEERS = ("knn", "lof", "mahalanobis")
+"""What a score of rows is held against."""
+GATES = ("gated_isotonic", "gated_whitened", "kdf_whitened")
+"""Probabilities that give way to the prior."""
+COST = 0.003
+"""ECE that a gate may cost, against isotonic regression."""
+ROWS = "rows"
+
+
+def beside(records: Sequence[Record]) -> str:
+    """Tables in markdown: methods by rank; AUROC by set; which claims hold; and where a method has no number, why."""
+    each = study([Found(Path(), record) for record in records])
+    together = pooled(each)
+    shown = {name: _compared(together, name) for name in ("error", "ece", "auroc", "fpr95", "oce")}
+    parts = [_ranked(shown), _by_set(each), "\n".join(_test(shown["auroc"])), verdicts(_claims(shown)), _absent(each)]
+    return "\n\n".join(parts)
+
+
+def draw(records: Sequence[Record], file: Path) -> None:
+    """Critical differences of AUROC and OCE, means over the sets of each run, over the tables."""
+    together = pooled(study([Found(Path(), record) for record in records]))
+    found = {one.label: one.ranks for one in (_compared(together, name) for name in ("auroc", "oce")) if one.ranks}
+    panels = {label: Ranked(ranks.mean, ranks.critical_difference, ranks.groups, ranks.n, ranks.p) for label, ranks in found.items()}
+    save(critical_difference_diagram(panels), file.with_suffix(""), [file.suffix.removeprefix(".")])
+
+
+def _compared(together: Study, metric: str) -> Compared:
+    """Of the measure of that name that is of rows: sets of them are another task."""
+    return compared(together, next(m for m in together.measures if m.metric == metric and m.n_of == ROWS))
+
+
+def _ranked(shown: Mapping[str, Compared]) -> str:
+    """A row for each method, by mean rank of AUROC; those without a score of rows come last."""
+    ranks = shown["auroc"].ranks
+    best = ranks.best if ranks else []
+    mean = {name: one.mean.mean() for name, one in shown.items()}
+    names = [str(name) for name in shown["error"].mean]
+    names.sort(key=lambda name: (ranks.mean.get(name, np.inf) if ranks else 0.0, name))
+    lines = head(["method", "mean rank", "AUROC", "FPR95", "OCE", "error", "ECE"])
+    for name in names:
+        rank = f"{ranks.mean[name]:.1f}" if ranks and name in ranks.mean else "–"
+        cells = [number(mean[key].get(name, np.nan)) for key in ("auroc", "fpr95", "oce", "error", "ece")]
+        lines.append(line([f"**{name}**" if name in best else name, rank, *cells]))
+    return "\n".join(lines)
+
+
+def _test(auroc: Compared) -> list[str]:
+    ranks = auroc.ranks
+    if ranks is None:
+        return ["Fewer than three methods or two tables: nothing is ranked."]
+    first, second = ranks.degrees
+    return [
+        "Means over tables of means over seeds; AUROC, FPR95 (test rows positive) and OCE are means over the sets of a run."
+        " Ranks are by AUROC.",
+        f"Friedman over {ranks.n} tables: F({first}, {second}) = {ranks.f:.1f}, p = {ranks.p:.2g}; critical difference of mean ranks"
+        f" {ranks.critical_difference:.1f} (Nemenyi, .05). Bold: not told apart from the best: {', '.join(ranks.best)}.",
+    ]
+
+
+def _by_set(each: Study) -> str:
+    """AUROC on each set, means over tables; sets of one name that are drawn otherwise on some tables are one column."""
+    columns: dict[str, list[pd.Series]] = {}
+    for measure in each.measures:
+        if measure.metric == "auroc":
+            name = str(measure.ood) + ("" if measure.n_of == ROWS else f" ({measure.n_of})")
+            columns.setdefault(name, []).append(each.table(measure).groupby(level="dataset").mean().stack())
+    table = pd.DataFrame({name: pd.concat(parts).groupby(level=1).mean() for name, parts in columns.items()})
+    lines = head(["AUROC", *map(str, table)])
+    for method, row in table.loc[table.mean(axis=1).sort_values(ascending=False).index].iterrows():
+        lines.append(line([str(method), *(number(value) for value in row)]))
+    return "\n".join(lines)
+
+
+def _claims(shown: Mapping[str, Compared]) -> list[Claim]:
+    auroc, ece, oce = (shown[name].mean for name in ("auroc", "ece", "oce"))
+    claims = []
+    ours, peers = [n for n in OURS if n in auroc], [n for n in PEERS if n in auroc]
+    if ours and peers:
+        peer = str(auroc[peers].mean().idxmax())
+        for name in ours:
+            test = compare(-auroc[name], -auroc[peer])
+            difference = auroc[name].mean() - auroc[peer].mean()
+            found = f"{signed(difference)}, {test} tables won, tied and lost, Wilcoxon p = {test.p:.2g}"
+            claims.append(Claim(f"AUROC of {name} is not significantly below that of {peer}, the best of {', '.join(peers)}",
+                                not (difference < 0 and test.p <= 0.05), found))  # fmt: skip
+    if "isotonic" in ece:
+        for name in (n for n in GATES if n in ece):
+            cost = ece[name].mean() - ece["isotonic"].mean()
+            others = oce.drop(columns=[n for n in GATES if n in oce])
+            rival = str(others.mean().idxmin())
+            test = compare(oce[name], oce[rival])
+            found = f"ECE {signed(cost, 4)}; OCE {number(oce[name].mean())} against {number(oce[rival].mean())} of {rival}"
+            holds = bool(cost <= COST and oce[name].mean() < oce[rival].mean())
+            claims.append(Claim(f"{name} has less OCE than all that is no gate, and an ECE of at most isotonic's + {COST}",
+                                holds, f"{found}, {test} tables won, tied and lost, p = {test.p:.2g}"))  # fmt: skip
+    return claims
+
+
+def _absent(each: Study) -> str:
+    """Each method and set without a number, and why."""
+    reasons = []
+    for method in each.methods:
+        units = {m.n_of for m in each.measures if m.metric == "auroc" and each.table(m)[method].notna().any()}
+        if units and ROWS not in units:
+            reasons.append(
+                f"{method} has no AUROC of rows: it judges {', '.join(sorted(units))}, another task, and stands in columns of its own"
+            )
+    sets = {str(m.ood) for m in each.measures if m.metric == "auroc"}
+    for dataset in each.datasets:
+        there = {str(m.ood) for m in each.measures if m.metric == "auroc" and each.table(m).loc[dataset].notna().any(axis=None)}
+        reasons += [f"{dataset} has no set {name}" for name in sorted(sets - there)]
+    return (
+        "\n".join(["Without a number:", *(f"- {reason}" for reason in reasons)]) if reasons else "Every method has a number on every set."
+    )
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Print the tables of the runs below a folder."""
+    folder, experiment, *file = [*arguments, *["outputs", "bench/tabular_ood"][len(arguments) :]]
+    records = runs_of_tables(experiment, Path(folder))
+    print(beside(records))
+    if file:
+        draw(records, Path(file[0]))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
