@@ -8,46 +8,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from experiments.common.markdown import counted, head, line
-from experiments.common.published import cell, read_published
+from experiments.common.markdown import head, line
 from experiments.common.runs import Record, runs_of
 from experiments.p3.records import DETECTED, spread, table_of
+from experiments.p3.study import Study, tables
 from kdgraph.parents.networks.gradient_sign import BRIGHTEST
-
-PARENTS = {"extra_trees_latent": "extremely randomised trees on latents", "lenet": "LeNet-5"}
-METRICS = {"auroc": "AUROC", "aupr_in": "AUPR", "fpr95": "FPR95"}
-"""As records and as the paper call them; in distribution is positive in all three."""
-NOTE = """TOOD is told which 100 rows belong together, all of them in or all out of distribution, and scores each among them; the methods
-below it get single rows, which is a harder task. Mean ± standard deviation over seeds in percent; as many rows are in as out of
-distribution."""
-
-
-@dataclass(frozen=True)
-class Study:
-    """One experiment.
-
-    Attributes
-    ----------
-    experiment, title : its name in ``conf/``, and over its tables.
-    note : how it differs from the paper.
-    datasets, sets, methods : as runs call them, and their titles: in distribution, out of it, and what scores.
-    published : title of a line → the paper's method, and its tables, of which the first that has a number gives it.
-    """
-
-    experiment: str
-    title: str
-    note: str
-    datasets: Mapping[str, str]
-    sets: Mapping[str, str]
-    methods: Mapping[str, str]
-    published: Mapping[str, tuple[str, Sequence[str]]]
-
 
 _APPENDIX = "Appendix E, table "
 MNIST = Study(
@@ -121,7 +91,7 @@ def beside(records: Sequence[Record]) -> str:
     """Three tables for each data set of each study among the records of a sweep, published and found; markdown."""
     moved = [record for record in records if _epsilons(record)]
     frame = table_of((record for record in records if record not in moved), ["parent.name"])
-    parts = [part for study in STUDIES for part in _of_study(study, frame)] + ([fgsm(moved)] if moved else [])
+    parts = [part for study in STUDIES for part in tables(study, frame)] + ([fgsm(moved)] if moved else [])
     return "\n\n".join(parts) if parts else "no run of images is there"
 
 
@@ -145,44 +115,6 @@ def fgsm(records: Sequence[Record]) -> str:
 def _epsilons(record: Record) -> list[Mapping[str, Any]]:
     """Its AUROC against images that are moved, if there are any."""
     return [e for e in record["metrics"] if e["of"] == DETECTED and e["metric"] == "auroc" and "epsilon" in (e.get("params") or {})]
-
-
-def _of_study(study: Study, frame: pd.DataFrame) -> list[str]:
-    mine = frame[frame.dataset.isin(study.datasets)] if len(frame) else frame
-    if mine.empty:
-        return []
-    parts = [f"## TOOD, {study.title}: {counted([mine.seed.nunique()], 'seed')}", f"{study.note}\n{NOTE}"]
-    for dataset in (name for name in study.datasets if name in set(mine.dataset)):
-        of = mine[mine.dataset == dataset]
-        parts += [table(of, study, dataset, metric) for metric in METRICS]
-        parts.append(f"Error on {study.datasets[dataset]} in percent: {_errors(of)}.")
-    return parts
-
-
-def table(frame: pd.DataFrame, study: Study, dataset: str, metric: str) -> str:
-    """One metric of one data set in distribution: a line for each method, published or run, a column for each set out of distribution."""
-    published = read_published(Path(__file__).parent)
-    published = published[(published.dataset == dataset) & (published.metric == METRICS[metric])]
-    lines = head([f"{METRICS[metric]}, {study.datasets[dataset]} against", *study.sets.values()])
-    for title, (method, items) in study.published.items():
-        printed = [_printed(published, method, items, name) for name in study.sets]
-        lines += [line([f"**{title}**", *printed])] if set(printed) != {"–"} else []
-    for method in (name for name in study.methods if name in set(frame.method)):
-        of = frame[(frame.metric == metric) & (frame.method == method)]
-        lines.append(line([study.methods[method], *(spread(of[of.set == name].value, 100, 1) for name in study.sets)]))
-    return "\n".join(lines)
-
-
-def _printed(published: pd.DataFrame, method: str, items: Sequence[str], ood: str) -> str:
-    """The number of the first of the paper's tables that has one."""
-    of = published[(published.method == method) & (published.ood == ood)]
-    return next((cell(of[of.item == item], 1) for item in items if (of.item == item).any()), "–")
-
-
-def _errors(frame: pd.DataFrame) -> str:
-    """Of each parent, once for each seed."""
-    of = frame[frame.metric == "error"].drop_duplicates(["name", "seed"])
-    return ", ".join(f"{PARENTS.get(name, name)} {spread(each.value, 100, 1)}" for name, each in of.groupby("name", sort=False))
 
 
 def main(arguments: Sequence[str]) -> None:
