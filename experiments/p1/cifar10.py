@@ -1,0 +1,116 @@
+"""CIFAR-10 against CIFAR-100, SVHN and noise, beside Tables 1 and 4: what ``experiment=paper/p1/cifar10`` and ``…/cifar10_vit`` print.
+
+``python -m experiments.p1.cifar10 outputs`` prints it again, from any subset of their runs.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from experiments.common.markdown import counted, head, line, number
+from experiments.common.published import cell, read_published
+from experiments.common.runs import Record, runs_of
+
+TABLES = {"Table 1": "ViT-B16", "Table 4": "ResNet-50"}
+"""Of the paper, and whose numbers they are."""
+METHODS = {
+    "parent": "Parent",
+    "kdn": "KDN",
+    "isotonic": "ISOTONIC",
+    "sigmoid": "SIGMOID",
+    "acet_quick": "ACET",
+    "odin": "ODIN",
+    "oe": "OE",
+    "gated_isotonic": "gated isotonic",
+}
+"""Calibrators of runs, on whatever network, and what the paper calls them, which has no gate."""
+COLUMNS = {
+    "accuracy": ("accuracy", "", "accuracy, %"),
+    "ece_by_edges": ("MCE", "", "MCE as implemented"),
+    "mce": ("", "", "largest gap"),
+    "mmc_wrong": ("MMC*", "", "MMC*"),
+    "oce cifar100": ("OCE", "cifar100", "OCE, CIFAR-100"),
+    "oce svhn": ("OCE", "svhn", "OCE, SVHN"),
+    "oce noise": ("OCE", "noise", "OCE, noise"),
+}
+"""A metric, and the set out of distribution, of runs → metric and set of ``published.csv``, title."""
+PARENTS = {"lenet": "LeNet-5"}
+NOTE = """\
+Mean ± standard deviation over seeds; the paper does not say what its ± is, nor whether that of accuracy is in percent. What it calls MCE
+is in its authors' implementation a mean of gaps, the expected calibration error in 29 bins, and so it is here; the largest gap, which is
+what the name says, is that of 15 bins. MMC* is over each method's own wrong rows. Published: an encoder from ImageNet, fine-tuned (Table
+1), and one that a contrastive loss trained (Table 4), both on most of 50,000 images, and KDN with floors set by hand, one for the rows in
+distribution and one for the others; here a method is one model for all columns. ODIN's temperature and step are chosen on calibration rows,
+the authors' on rows out of distribution. ACET and outlier exposure train with images whose pixels are permuted (ACET searches from them, in
+five steps), the authors' outlier exposure with 300,000 photographs: noise is a column, so it must not train. Permuted pixels have no shapes
+either, so that column is still kinder to these two than to the others."""
+
+
+def beside(records: Sequence[Record]) -> str:
+    """For each method what the two tables have and what runs found, a line each; markdown."""
+    frame = pd.DataFrame(row for record in records for row in _rows(record))
+    if frame.empty:
+        return "no run of CIFAR-10 is there"
+    frame = frame.drop_duplicates(["parent", "method", "seed", "column"])  # a parent is in each run that stands on it
+    lines = head(["method", "of", *(title for *_, title in COLUMNS.values())])
+    for method in (name for name in METHODS if name in set(frame.method)):
+        lines += _lines(method, frame[frame.method == method])
+    sizes = {(record["dataset"]["n_train"], record["dataset"]["n_calibration"], record["dataset"]["n_test"]) for record in records}
+    rows = "; ".join("{:,} training, {:,} calibration, {:,} test rows".format(*size) for size in sorted(sizes))
+    title = f"## Dey et al., Tables 1 and 4, CIFAR-10: {rows}, {counted([frame.seed.nunique()], 'seed')}"
+    return "\n\n".join([title, "\n".join(lines), NOTE])
+
+
+def _rows(record: Record) -> Iterable[dict[str, Any]]:
+    """One row for each number that a column shows, of the method and of its parent."""
+    node = record["config"]["parent"]
+    known = {"parent": PARENTS.get(node["name"]) or str(node.get("model", node["name"])), "seed": record["seed"]}
+    method = record["calibrator"] if record["gate"] == "none" else f"gated_{record['calibrator']}"
+    for entry in record["metrics"]:
+        column = " ".join(filter(None, [entry["metric"], entry["ood"]]))
+        value = entry["value"]
+        if column == "error":
+            column, value = "accuracy", 100 * (1 - value)
+        if column in COLUMNS and value is not None:
+            yield {**known, "method": "parent" if entry["of"] == "parent" else method, "column": column, "value": value}
+
+
+def _lines(method: str, frame: pd.DataFrame) -> Iterable[str]:
+    """Of one method: the tables that have it, then ours on each parent."""
+    published = read_published(Path(__file__).parent)
+    published = published[published.method == METHODS[method]]
+    for table, encoder in TABLES.items():
+        if len(of := published[published.item == table]):
+            cells = [_printed(of, metric, ood) for metric, ood, _ in COLUMNS.values()]
+            yield line([f"**{METHODS[method]}**", f"{table}, {encoder}", *cells])
+    for parent, of in frame.groupby("parent", sort=False):
+        yield line([METHODS[method], f"{parent}, here", *(_measured(of[of.column == column].value) for column in COLUMNS)])
+
+
+def _printed(published: pd.DataFrame, metric: str, ood: str) -> str:
+    """The number as the paper has it, with its spread."""
+    of = published[(published.metric == metric) & (published.ood.fillna("") == ood)]
+    return f"{cell(of, 2)} ± {number(float(of.spread.iloc[0]), 2)}" if len(of) else cell(of)
+
+
+def _measured(values: pd.Series) -> str:
+    """Mean ± standard deviation; no deviation of one seed, a dash of none."""
+    spread = f" ± {number(float(values.std()), 2)}" if len(values) > 1 else ""
+    return number(float(values.mean()), 2) + spread if len(values) else "–"
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Print the table of the runs below a folder."""
+    folder = Path(arguments[0] if arguments else "outputs")
+    sizes = ["dataset.n_train", "dataset.n_calibration", "dataset.n_test"]
+    transformers = runs_of("paper/p1/cifar10_vit", folder, free=[*sizes, "parent.model", "parent.device"])
+    print(beside([*runs_of("paper/p1/cifar10", folder, free=sizes), *transformers]))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
