@@ -62,7 +62,7 @@ EXPERIMENTS = sorted(str(path.relative_to(CONF / "experiment").with_suffix("")) 
         ),
         (["run", "dataset"], "'dataset' says no value; write dataset=…"),
         (["run", "+seed=1"], "'seed' is there already; '+' adds what is not: set it without"),
-        (["run", "preprocess=foo"], "no preprocess named 'foo' (available: default, none, one_hot, ordinal, standardized)"),
+        (["run", "preprocess=foo"], "no preprocess named 'foo' (available: default, none, one_hot, ordinal, standardized, topics)"),
         (["run", "seed=0,1"], "'seed=0,1' is a sweep: add -m to run them all, or write 'seed=[0,1]' for a list"),
         (["run", "-m", "seed=interval(0,1)"], "'seed=interval(0,1)' has no end; a sweep needs range(), glob() or values with commas"),
         (["run", "dataset.name=${nope}"], "dataset.name: Interpolation key 'nope' not found"),
@@ -207,7 +207,7 @@ def test_a_claim_that_was_left_behind_with_its_record_goes(kdg):
 def test_list_shows_options_with_their_line(kdg):
     code, out, _ = kdg("list", "gate")
     assert code == 0
-    assert out.splitlines()[0] == "gate" and out.splitlines()[1].startswith("  density  Blend to the class prior")
+    assert out.splitlines()[0] == "gate" and out.splitlines()[1].startswith("  density   Blend to the class prior")
     assert {"dataset", "method", "network", "parent"} <= {line for line in kdg("list")[1].splitlines() if not line.startswith(" ")}
 
 

@@ -56,10 +56,11 @@ def _set_of(measure: Measure) -> Set:
 
 
 def _label(one: Set, sets: Sequence[Set]) -> str:
-    """The name, and of a family which of them."""
+    """The name, and of a family which of them; intensity 255 is of the family intensity."""
     name, params = one
-    alone = sum(other == name for other, _ in sets) == 1
-    return str(name) if alone else ", ".join([str(name), *(f"{key} {value:g}" for key, value in params)])
+    if sum(other == name for other, _ in sets) == 1:
+        return str(name)
+    return ", ".join([*([] if name in dict(params) else [str(name)]), *(f"{key} {value:g}" for key, value in params)])
 
 
 def _rows(found: Mapping[Measure, Values], shown: Sequence[Measure], one: Set) -> str:

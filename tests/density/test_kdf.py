@@ -289,7 +289,7 @@ def test_given_hyperparameters_are_used(data):
         ({"floor": "low"}, "floor must be a number or one of auto, paper or null, got 'low'"),
         ({"floor": float("nan")}, "floor must be a number or one of auto, paper or null, got nan"),
         ({"min_weight": 1.1}, "min_weight must be in [0, 1], got 1.1"),
-        ({"distance": "manhattan"}, "distance must be one of geodesic, euclidean, scaled or null, got 'manhattan'"),
+        ({"distance": "manhattan"}, "distance must be one of geodesic, euclidean, scaled, whitened or null, got 'manhattan'"),
         ({"lend_calibration": 1}, "lend_calibration must be true or false, got 1"),
         ({"calibration_size": 0}, "calibration_size must be in (0, 1), got 0"),
         ({"n_jobs": "all"}, "n_jobs must be an integer or null, got 'all'"),

@@ -88,7 +88,7 @@ def node_of(group: str, name: str, *more: str) -> Any:
 
 def combined() -> list[tuple[str, str]]:
     """Every parent with its own graph and as it is; every calibrator behind a forest or a network, whichever it reads."""
-    network = [name for name in CALIBRATORS if name in ("kdn", "best_on_network", "mmce", "oe", "ceda", "acet", "odin")]
+    network = [name for name in CALIBRATORS if name in ("kdn", "best_on_network", "mmce", "oe", "ceda", "acet", "acet_quick", "odin")]
     graphs = [
         (name, "kdf" if name in ("random_forest", "extra_trees", "extra_trees_latent") else "kdn") for name in PARENTS if name != "scores"
     ]

@@ -13,6 +13,8 @@ Loss = Literal["nll", "brier", "full_nll"]
 Objective = Callable[[np.ndarray], tuple[float, np.ndarray]]
 """From parameters, Float[p], to a mean over rows and its gradient, Float[p]."""
 
+_FRESH_STARTS = 3
+"""How often a fit that stops short of an optimum goes on from there."""
 _SLACK = 1e-7
 """The largest slope at a minimum; what is minimised is a mean over rows, whose losses are near 1."""
 _APART = 0.01
@@ -65,15 +67,20 @@ def minimised(objective: Objective, starts: Sequence[np.ndarray], bounds: Sequen
 
     Ours: a mean loss that has more than one minimum, as that of a temperature may, is looked at in several places.
     """
-    start = min(starts, key=lambda parameters: objective(parameters)[0])
-    found = minimize(
-        objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"ftol": 0, "gtol": _SLACK / 10, "maxiter": 1000}
-    )
-    best = found.x if found.fun <= objective(start)[0] else start
+    best = min(starts, key=lambda parameters: objective(parameters)[0])
     low = np.array([-np.inf if least is None else least for least, _ in bounds])
     high = np.array([np.inf if most is None else most for _, most in bounds])
-    slope = np.clip(best - objective(best)[1], low, high) - best
-    return Minimum(best, bool(np.abs(slope).max() <= _SLACK), (best <= low + 1e-6) | (best >= high - 1e-6))
+    options = {"ftol": 0, "gtol": _SLACK / 10, "maxiter": 1000}
+
+    def is_flat(at: np.ndarray) -> bool:
+        return bool(np.abs(np.clip(at - objective(at)[1], low, high) - at).max() <= _SLACK)
+
+    for _ in range(_FRESH_STARTS):  # one that gives up on its way, with what it remembers of the curvature, goes on without that
+        found = minimize(objective, best, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+        best = found.x if found.fun <= objective(best)[0] else best
+        if is_flat(best):
+            break
+    return Minimum(best, is_flat(best), (best <= low + 1e-6) | (best >= high - 1e-6))
 
 
 def lie_apart(z: np.ndarray, correct: np.ndarray) -> bool:

@@ -48,9 +48,9 @@ class MadeClassification(_Made):
     separation : half the side of the hypercube; smaller is harder.
     flip : share of rows whose label is drawn at random.
     draw : which set.
+    name : what runs are called.
     """
 
-    name = "made_classification"
     task = "classification"
 
     def __init__(
@@ -64,6 +64,7 @@ class MadeClassification(_Made):
         separation: Positive = 1.0,
         flip: Share = 0.05,
         draw: Draw = 0,
+        name: str = "made_classification",
     ) -> None:
         self.n_rows = n_rows
         self.n_features = n_features
@@ -74,6 +75,7 @@ class MadeClassification(_Made):
         self.separation = separation
         self.flip = flip
         self.draw = draw
+        self.name = name
         check_parameters(self)
         if n_informative + n_redundant > n_features:
             raise ParameterError(
@@ -105,16 +107,24 @@ class GaussianShells(_Made):
     n_rows, n_features : rows, and features.
     n_classes : shells; the first is a ball.
     draw : which set.
+    name : what runs are called.
     """
 
-    name = "gaussian_shells"
     task = "classification"
 
-    def __init__(self, n_rows: Count = 2000, n_features: Count = 5, n_classes: Annotated[int, Range(2)] = 4, draw: Draw = 0) -> None:
+    def __init__(
+        self,
+        n_rows: Count = 2000,
+        n_features: Count = 5,
+        n_classes: Annotated[int, Range(2)] = 4,
+        draw: Draw = 0,
+        name: str = "gaussian_shells",
+    ) -> None:
         self.n_rows = n_rows
         self.n_features = n_features
         self.n_classes = n_classes
         self.draw = draw
+        self.name = name
         check_parameters(self)
 
     def _make(self, datasets: Any, **options: Any) -> tuple[np.ndarray, ...]:
@@ -131,9 +141,9 @@ class SwissRoll(_Made):
     noise_std : standard deviation of the noise around the sheet, which is 21 wide and rolled up to a radius of 14.
     n_noise : features of Gaussian noise beside the three, as wide as these.
     draw : which set.
+    name : what runs are called.
     """
 
-    name = "swiss_roll"
     task = "classification"
 
     def __init__(
@@ -143,12 +153,14 @@ class SwissRoll(_Made):
         noise_std: NonNegative = 0.3,
         n_noise: Annotated[int, Range(0)] = 0,
         draw: Draw = 0,
+        name: str = "swiss_roll",
     ) -> None:
         self.n_rows = n_rows
         self.n_classes = n_classes
         self.noise_std = noise_std
         self.n_noise = n_noise
         self.draw = draw
+        self.name = name
         check_parameters(self)
 
     def _make(self, datasets: Any, **options: Any) -> tuple[np.ndarray, ...]:
