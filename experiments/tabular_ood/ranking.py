@@ -89,7 +89,7 @@ def _by_set(each: Study) -> str:
     columns: dict[str, list[pd.Series]] = {}
     for measure in each.measures:
         if measure.metric == "auroc":
-            name = str(measure.ood) + ("" if measure.n_of == ROWS else f" ({measure.n_of})")
+            name = str(measure.ood) + ("" if measure.n_of == ROWS else f" ({measure.n_of.rpartition(' of ')[0]})")
             columns.setdefault(name, []).append(each.table(measure).groupby(level="dataset").mean().stack())
     table = pd.DataFrame({name: pd.concat(parts).groupby(level=1).mean() for name, parts in columns.items()})
     lines = head(["AUROC", *map(str, table)])
