@@ -160,7 +160,7 @@ class Splits:
     """Rows by role, all of them scaled by ``scaling``, which only ``train`` decided. Nothing that is fitted ever sees ``test``.
 
     ``left_out`` has the rows of classes that have no role, with these classes; None where there are none. No number but those of
-    out-of-distribution sets depends on them.
+    out-of-distribution sets depends on them, except that a missing value in one makes a run fill in missing values.
     """
 
     train: Dataset

@@ -13,8 +13,10 @@ _SAMPLE = 2000
 _PASSES = 2
 """Neighbours are found by the spread of the features first, then once more along the axes that these neighbours gave."""
 _FLAT = 1e-3
-"""Least share of the average squared step that a feature, and of the largest that an axis, keeps: what does not vary in training must not
-forbid every new value."""
+"""Share of the average squared step below which a feature is flat, and of the largest that an axis keeps: what hardly varies in training
+must not forbid every new value."""
+_ROUNDING = 1e-12
+"""Of its largest value: a feature that varies by less is constant, as the mean of three times 0.1 is not 0.1."""
 _FARTHEST = 1e100
 """Coordinates are cut here, so that their sums stay finite."""
 
@@ -59,7 +61,8 @@ def neighbour_axes(points: np.ndarray) -> Axes:
     True
     """
     spread = points.std(axis=0)
-    directions = np.diag(1.0 / np.where(spread > 1e-12 * np.abs(points).max(initial=1.0), spread, 1.0))
+    spread[spread <= _ROUNDING * np.abs(points).max(axis=0, initial=0.0)] = 0.0
+    directions = np.diag(1.0 / np.where(spread > 0, spread, 1.0))
     if len(points) < 3:
         return Axes(directions)
     some = points[:: max(1, len(points) // _SAMPLE)]
@@ -76,6 +79,10 @@ def _whitening(steps: np.ndarray, spread: np.ndarray) -> np.ndarray:
     square = np.mean((steps / unit) ** 2, axis=0)
     if not square.any():
         return np.diag(1.0 / unit)
-    size = np.sqrt(np.maximum(square, _FLAT * square.mean())) * unit
-    found, vectors = np.linalg.eigh(LedoitWolf(assume_centered=True).fit(steps / size).covariance_)
+    flat = square < _FLAT * square.mean()
+    size = np.sqrt(np.where(flat, 1.0, square)) * unit
+    covariance = LedoitWolf(assume_centered=True).fit(steps / size).covariance_
+    covariance[flat] = covariance[:, flat] = 0.0
+    covariance[flat, flat] = 1.0  # an axis of its own, in the unit that it has without axes, where the spacing has its floor
+    found, vectors = np.linalg.eigh(covariance)
     return (vectors / np.sqrt(np.maximum(found, _FLAT * found.max()))).T / size

@@ -27,7 +27,7 @@ class LeafOccupancy(PartitionDetector):
         fitted; ``FrozenEstimator(fitted)`` is used as it is with given labels, and the rows that are counted are those that ``fit`` is
         given.
     scale : "share": the mean over trees of the share of training rows in the row's leaf; "log": of its logarithm, which no single full
-        leaf can outweigh. A leaf without any training row counts as one with half of one.
+        leaf can outweigh. On the logarithmic scale a leaf without any training row counts as one with half of one.
     labels : what the parent is trained on, see :data:`~kdgraph.detection.on_partition.Labels`; "none" where there are no labels.
     target_fpr : the share of what is in distribution that the threshold may give up.
     calibration_size : share of the rows to hold out where ``fit`` is not given any.

@@ -25,7 +25,8 @@ def delong_stderr(ood_score: np.ndarray, id_score: np.ndarray) -> float | None:
     """The standard error of the AUROC over both samples of rows, √(s²(V_ood)/m + s²(V_id)/n); None where a side has a single row.
 
     V are the placements: of a row out of distribution the share of test rows below it, of a test row the share of the others above it,
-    equals counting half. It is 0 where no two scores are out of order, however few they are.
+    equals counting half. It is 0 where no two scores are out of order, however few they are. It takes both sides for rows of their own:
+    where those out of distribution are made of the test rows themselves, as shifted ones are, the error is smaller than it says.
 
     Parameters
     ----------

@@ -164,4 +164,4 @@ def _unknown(name: str, known: Iterable[str]) -> str:
 
 
 def _defined(value: float) -> float | None:
-    return None if math.isnan(value) else value
+    return value if math.isfinite(value) else None

@@ -81,7 +81,7 @@ def power_curve(
     ood_score, id_score : Float[m], Float[n]; higher is farther out.
     shares : of rows out of distribution in a set; what is measured is the nearest number of rows, at least one of a share above 0.
     set_size : rows of a set, or as many as one half in distribution or all rows out of it have.
-    n_sets : sets of each share; the power of a share has a standard error of about 1/(2 √n_sets) at most, for these rows.
+    n_sets : sets of each share; the power of a share has a standard error of about 1/(2 √n_sets), for these rows and permutations.
     statistic, n_permutations : of :func:`set_p_values`.
     false_alarm : the share of sets in distribution that may be called out of it; what it comes to is the power at share 0.
     rng : divides, draws and permutes.
@@ -102,6 +102,8 @@ def power_curve(
     array([0. , 0.5, 1. ])
     """
     out, inside = np.asarray(ood_score, dtype=np.float64), np.asarray(id_score, dtype=np.float64)
+    if len(out) and len(inside):
+        _check(out[None], inside, statistic, n_permutations)
     half = len(inside) // 2
     size = min(set_size, half, len(out))
     counts = np.unique([0 if share == 0 else max(1, round(share * size)) for share in shares]) if size > 1 else np.empty(0, dtype=int)
@@ -168,7 +170,7 @@ def _p_values(pooled: np.ndarray, m: int, statistic: Statistic, n_permutations: 
     members = np.argsort(rng.random((n_permutations, pooled.shape[1])), axis=1)[:, :m]
     drawn = np.vstack([np.arange(m), members])  # the set itself is measured as its permutations are
     found = _STATISTICS[statistic](np.stack([_finite(each) for each in pooled]), drawn)
-    at_least = found[:, 1:] >= found[:, :1] - EQUAL * np.abs(found).max(axis=1, keepdims=True)
+    at_least = ~(found[:, 1:] < found[:, :1] - EQUAL * np.abs(found).max(axis=1, keepdims=True))  # of what is no number nothing is found
     return (at_least.sum(axis=1) + 1) / (n_permutations + 1)
 
 
@@ -190,7 +192,8 @@ def _indicators(drawn: np.ndarray, n: int) -> np.ndarray:
 
 def _mean(pooled: np.ndarray, drawn: np.ndarray) -> np.ndarray:
     """Float[s, N], of the scores Float[s, n] and the rows of each draw, Int[N, m]; so are the others."""
-    return pooled @ _indicators(drawn, pooled.shape[1]).T.astype(np.float64) / drawn.shape[1]
+    unit = np.maximum(np.abs(pooled).max(axis=1, keepdims=True), 1.0)  # sums of the largest numbers would not be finite
+    return pooled / unit @ _indicators(drawn, pooled.shape[1]).T.astype(np.float64) / drawn.shape[1] * unit
 
 
 def _max(pooled: np.ndarray, drawn: np.ndarray) -> np.ndarray:

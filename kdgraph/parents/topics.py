@@ -41,10 +41,12 @@ class Topics:
         Raises
         ------
         DataError
-            For images, categories and missing values, which are no counts of words.
+            For images, categories, missing and negative values, which are no counts of words, and for a single column.
         """
-        if dataset.are_images or dataset.needs_encoding or has_missing:
+        hashed = dataset.feature_names[:1] == ("hash_0",)  # which may count down, where two words share a column
+        unsuited = dataset.are_images or dataset.needs_encoding or has_missing or dataset.X.shape[1] < 2
+        if unsuited or (not hashed and dataset.X.min(initial=0.0) < 0):
             raise DataError(f"{dataset.name} has no counts of words to learn topics from; choose preprocess=default")
-        reduce = TruncatedSVD(min(self.dimensions, dataset.X.shape[1] - 1))
+        reduce = TruncatedSVD(min(self.dimensions, dataset.X.shape[1] - 1), random_state=0)  # of a search whose end hardly depends on it
         direct = [("direct", Normalizer())] if self.normalize else []
         return Pipeline([("weigh", TfidfTransformer()), ("reduce", reduce), *direct, ("scale", StandardScaler()), ("model", estimator)])

@@ -22,12 +22,18 @@ def named_files(science: Mapping[str, Any]) -> dict[str, Path]:
     """
     nodes = {"": science["dataset"] or {}, **_others("ood.", science["ood"] or {})}
     nodes |= {f"outliers.{i}.": source for i, source in enumerate(sources_of_outliers(science))}
-    return {prefix + key: Path(str(node[key])) for prefix, node in nodes.items() for key in ("path", "indices", "vectors") if node.get(key)}
+    return {
+        prefix + key: Path(str(node[key])).expanduser()
+        for prefix, node in nodes.items()
+        for key in ("path", "indices", "vectors")
+        if node.get(key)
+    }
 
 
 def _others(prefix: str, ood: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     """Prefix of its keys → the node of each data set that is out of distribution, alone or as one of several."""
     found: dict[str, Mapping[str, Any]] = {prefix: ood["source"]} if ood.get("source") else {}
+    found |= _others(prefix, ood["of"]) if ood.get("of") else {}
     for name, node in (ood.get("sources") or {}).items():
         found |= _others(f"{prefix}{name}.", node or {})
     return found

@@ -14,7 +14,9 @@ from typing import Any
 import numpy as np
 
 from kdgraph.answers import Evaluation, Model
+from kdgraph.components import Node, build
 from kdgraph.data.dataset import Splits
+from kdgraph.data.openml.client import offline
 from kdgraph.run_config import RunConfig, file_digests
 from kdgraph.run_config.outliers import seen_in_training
 from kdgraph.runner import stages
@@ -101,6 +103,14 @@ class StoredStages:
         return made.value
 
 
+def _absent(ood: Node) -> list[str]:
+    """What this machine does not have of the sources of a config that goes on without."""
+    if ood.get("missing") != "skip":
+        return []
+    with offline():
+        return build(ood).absent()
+
+
 def stage_keys(config: RunConfig, splits: Splits) -> dict[str, str]:
     """Stage → its key in the store."""
     train, rest = splits.train.fingerprint, splits.calibration.fingerprint
@@ -110,6 +120,8 @@ def stage_keys(config: RunConfig, splits: Splits) -> dict[str, str]:
         parent["files"] = outliers
     after = parent | config.after | {"protocol": config.protocol}
     sets = {"dataset": config.dataset, "ood": config.ood, "files": file_digests(config.science())}
+    if absent := _absent(config.ood):  # other sets are drawn once they are at hand
+        sets["absent"] = absent
     of_parent = parent | sets | {"grid": bool(config.metrics.get("grid")), "asked_for": asked_for(config.measures)}
     of_parent |= {"calibration": True} if config.metrics.get("calibration") else {}  # keys are as before where nothing is asked of them
     all_of_it = after | sets | {"metrics": config.metrics}

@@ -56,6 +56,18 @@ def test_points_without_spread_or_hardly_any_give_finite_axes(points):
     assert np.isfinite(axes.log_volume)
 
 
+@pytest.mark.parametrize("constant", [0.0, 0.1, 0.5, 1e9])
+def test_a_feature_that_is_constant_forbids_a_new_value_no_more_than_without_axes(constant):
+    """But for a factor of two: the average step of the features is measured between other neighbours."""
+    rng = np.random.default_rng(4)
+    X, y = np.column_stack([rng.normal(size=(300, 3)), np.full(300, constant)]), rng.integers(2, size=300)
+    rows = X[:1] + np.array([[0, 0, 0, 1e-9], [0, 0, 0, 0.1]])
+    scaled, whitened = (densities(X, y, distance) for distance in DISTANCES)
+    near, moved = whitened.log_density(rows)
+    assert np.isclose(near, whitened.log_density(X[:1])[0], atol=1e-3)
+    assert 2 * scaled.log_density(rows)[1] < moved < 0
+
+
 def test_units_of_features_cancel_out():
     rng = np.random.default_rng(1)
     points, unit = correlated(300, rng), np.array([1e-6, 1.0, 1e3, 10.0])

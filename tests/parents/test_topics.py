@@ -22,7 +22,7 @@ def counts(n: int = 40, d: int = 12) -> Dataset:
 @pytest.mark.parametrize("normalize", [True, False])
 def test_rows_are_weighed_and_reduced_as_scikit_learn_does(normalize):
     data = counts()
-    model = Topics(3, normalize).around(ExtraTreesClassifier(10, random_state=0), data).set_params(reduce__random_state=0)
+    model = Topics(3, normalize).around(ExtraTreesClassifier(10, random_state=0), data)
     model.fit(data.X, data.y)
     reduced = TruncatedSVD(3, random_state=0).fit_transform(TfidfTransformer().fit_transform(data.X))
     reduced = reduced / np.linalg.norm(reduced, axis=1, keepdims=True) if normalize else reduced
@@ -36,8 +36,14 @@ def test_there_are_never_more_singular_vectors_than_there_can_be():
     assert Topics(100).around(ExtraTreesClassifier(), data)["reduce"].n_components == 3
 
 
+def test_the_same_rows_give_the_same_topics():
+    data = counts()
+    once, again = (Topics(5).around(ExtraTreesClassifier(5, random_state=0), data).fit(data.X, data.y) for _ in range(2))
+    assert np.array_equal(once[:-1].transform(data.X), again[:-1].transform(data.X))
+
+
 def test_what_is_no_count_of_words_is_refused():
     data = counts()
-    gap = Dataset.from_labels("gaps", np.where(data.X > 3, np.nan, data.X), data.y)
-    with pytest.raises(DataError, match=r"^gaps has no counts of words to learn topics from; choose preprocess=default$"):
-        Topics().around(ExtraTreesClassifier(), gap)
+    for X in (np.where(data.X > 3, np.nan, data.X), data.X - 1.0, data.X[:, :1]):
+        with pytest.raises(DataError, match=r"^these has no counts of words to learn topics from; choose preprocess=default$"):
+            Topics().around(ExtraTreesClassifier(), Dataset.from_labels("these", X, data.y))

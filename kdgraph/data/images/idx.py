@@ -34,7 +34,8 @@ def read_idx(path: Path) -> np.ndarray:
             start = file.read(4)
             if len(start) < 4 or start[:2] != b"\0\0" or start[2] not in TYPES:
                 raise DataError(f"{said(path)} is no idx file: it begins with {start.hex(' ') or 'nothing'}")
-            shape = tuple(np.frombuffer(file.read(4 * start[3]), ">u4").astype(int).tolist())
+            header = file.read(4 * start[3])
+            shape = tuple(np.frombuffer(header[: len(header) // 4 * 4], ">u4").astype(int).tolist())
             kind, content = np.dtype(TYPES[start[2]]), file.read()
     except (*BROKEN, zlib.error) as error:
         raise unreadable(path, error) from error

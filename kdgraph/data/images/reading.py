@@ -56,7 +56,8 @@ def read_parts(path: Path) -> list[Part]:
     if path.suffix.lower() == ".npz":
         return list(_of_npz(path))
     if path.is_dir():
-        found = sorted(file for file in path.iterdir() if _is_idx(file))
+        idx = sorted((file for file in path.iterdir() if _is_idx(file)), reverse=True)  # of a file and its .gz the file comes last
+        found = sorted({file.name.removesuffix(".gz").removesuffix(".bz2").removesuffix(".xz"): file for file in idx}.values())
         return [_of_idx(file, _role_of(file)) for file in found] if found else _of_pictures(path)
     if _is_idx(path):
         return [_of_idx(path, None)]

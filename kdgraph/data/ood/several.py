@@ -62,6 +62,12 @@ class Several:
                 if progress is not None:
                     progress(_skipped(key, error))
 
+    def absent(self) -> list[str]:
+        """Keys of the sources that are left out here, of those that can tell before a split; none where a missing one is refused."""
+        if self.missing == "refuse":
+            return []
+        return [key for key, source in self.sources.items() if not _is_at_hand(source)]
+
     def sets(self, splits: Splits, rng: np.random.Generator) -> Iterator[OodSet]:
         """The sets of each source in turn, drawn when they are asked for.
 
@@ -83,6 +89,16 @@ class Several:
 
 def _skipped(key: str, error: NotAtHand) -> str:
     return f"{key} is skipped: {error}"
+
+
+def _is_at_hand(source: OodSource) -> bool:
+    fetch = getattr(source, "prefetch", None)
+    try:
+        if fetch is not None:
+            fetch()
+    except NotAtHand:
+        return False
+    return True
 
 
 def _named(key: str, sets: Iterable[OodSet]) -> Iterator[OodSet]:

@@ -95,7 +95,12 @@ class TextFile:
             return Dataset(self.name, X, y, classes, hash_names(self.n_features), facts=facts)
         names = tuple(f"vector_{i}" for i in range(X.shape[1]))
         return Dataset(
-            self.name, X, y, classes, names, facts={**facts, "vectors": self.vectors, "vectors_sha256": sha256_of(Path(self.vectors))}
+            self.name,
+            X,
+            y,
+            classes,
+            names,
+            facts={**facts, "vectors": self.vectors, "vectors_sha256": sha256_of(existing(self.vectors, "vectors"))},
         )
 
     def _kept(self, texts: list[str], labels: pd.Series) -> tuple[list[str], pd.Series]:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import numpy as np
 
-from kdgraph.data.files.paths import existing, said
+from kdgraph.data.files.paths import OPENERS, existing, said
 from kdgraph.errors import DataError
 from kdgraph.parameters import Range
 
@@ -62,7 +62,10 @@ def _vectors(path: str, wanted: set[str]) -> dict[str, np.ndarray]:
     """Word → Float64[d], of those wanted."""
     found: dict[str, np.ndarray] = {}
     d = None
-    with existing(path, "vectors").open(encoding="utf-8", errors="replace") as lines:
+    file = existing(path, "vectors")
+    if not file.is_file() or file.suffix.lower() in OPENERS:
+        raise DataError(f"{said(path, 'vectors')} must be a file of text, not packed and no folder")
+    with file.open(encoding="utf-8", errors="replace") as lines:
         for number, text in enumerate(lines):
             word, *values = text.rstrip().split(" ")
             if number == 0 and len(values) == 1:  # word2vec: how many words, and d

@@ -187,3 +187,20 @@ def test_sweeps_side_by_side_come_to_the_same_ids(tmp_path, capsys):
     assert main(["run", "--json", "-m", *swept, "hydra/launcher=joblib", "hydra.launcher.n_jobs=2"]) == 0
     records = json.loads(capsys.readouterr().out)
     assert [(len(r["ood_sets"]), r["dataset"]["name"]) for r in records] == [(3, "iris"), (4, "iris"), (3, "wine"), (4, "wine")]
+
+
+def test_what_the_store_keeps_belongs_to_the_sets_that_were_at_hand(tmp_path, monkeypatch):
+    """Answers are kept in the order of the sets: with another set at hand, those of an earlier run are not its."""
+    from kdgraph.runner.stages import split
+    from kdgraph.runner.stored import stage_keys
+
+    monkeypatch.chdir(tmp_path)
+    source = "{name: other,_target_: kdgraph.data.tables.ArrayFile,path: other.npz}"
+    away = f"+ood.sources.other={{_target_: kdgraph.data.ood.OtherDataset,source: {source}}}"
+    config = compose(["dataset=iris", "ood=several", "ood.missing=skip", away])
+    rows = split(config.dataset, 0)
+    without = stage_keys(config, rows)
+    np.savez("other.npz", X=np.zeros((4, 4)), y=np.arange(4) % 2)
+    with_it = stage_keys(compose(["dataset=iris", "ood=several", "ood.missing=skip", away]), rows)
+    assert {stage for stage in without if without[stage] != with_it[stage]} == {"parent_says", "evaluate"}
+    assert Several({"a": Away(), "b": Box()}, missing="skip").absent() == ["a"] and Several({"a": Away()}).absent() == []

@@ -69,7 +69,8 @@ class RowsOutliers(Outliers):
 
 def _chosen(table: Dataset, half: str | None) -> np.ndarray:
     """Int[m]: rows that train, of a half of the classes."""
-    trains = np.ones(len(table.y), dtype=bool) if table.roles is None else table.roles == TRAIN
+    none_trains = table.roles is None or not (table.roles == TRAIN).any()  # such as images without labels
+    trains = np.ones(len(table.y), dtype=bool) if none_trains else table.roles == TRAIN
     if half is not None:
         is_first = table.y < len(table.classes) // 2
         trains &= is_first if half == "first" else ~is_first
