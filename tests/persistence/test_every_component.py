@@ -50,7 +50,10 @@ def regresses(name: str) -> bool:
 
 
 REGRESSORS, RECALIBRATORS = [name for name in options("parent") if regresses(name)], options("recalibrator")
-PARENTS, CALIBRATORS, GATES = [name for name in options("parent") if name not in REGRESSORS], options("calibrator"), options("gate")
+FETCHED = ("paper/p1/vit",)
+"""Whose weights have to be had from elsewhere."""
+PARENTS = [name for name in options("parent") if name not in (*REGRESSORS, *FETCHED)]
+CALIBRATORS, GATES = options("calibrator"), options("gate")
 
 
 @cache
