@@ -15,10 +15,8 @@ from kdgraph.errors import ParameterError
 from kdgraph.metrics import fpr95
 from kdgraph.parameters import NonNegative, Positive
 from kdgraph.parents import PostHocClassifier, Rows
-from kdgraph.parents.input_step import input_spread, logits_after_step
+from kdgraph.parents.input_step import STEPS, input_spread, logits_after_step
 
-STEPS = (0.0, 0.0025, 0.005, 0.01, 0.02, 0.04, 0.08)
-"""What ε is chosen from: none, and the six of Hsu et al. (2020)."""
 TEMPERATURES = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
 """What T is chosen from where rows out of distribution decide, as Liang et al. have it."""
 _LOG_TEMPERATURES = (np.log(1e-2), np.log(1e4))

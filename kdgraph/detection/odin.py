@@ -13,10 +13,7 @@ from kdgraph.detection.base import PostHocDetector
 from kdgraph.errors import ParameterError
 from kdgraph.parameters import NonNegative, Positive
 from kdgraph.parents import Rows
-from kdgraph.parents.input_step import input_spread, logits_after_step
-
-STEPS = (0.0, 0.0025, 0.005, 0.01, 0.02, 0.04, 0.08)
-"""What "auto" chooses ε from: none, and the six of Hsu et al. (2020)."""
+from kdgraph.parents.input_step import STEPS, input_spread, logits_after_step
 
 
 @dataclass(eq=False, repr=False)

@@ -10,6 +10,9 @@ import numpy as np
 from kdgraph.parents.inside import inside_of
 from kdgraph.smoothing import rms_of
 
+STEPS = (0.0, 0.0025, 0.005, 0.01, 0.02, 0.04, 0.08)
+"""What "auto" chooses ε from: none, and the six of Hsu et al. (2020)."""
+
 
 def input_spread(parent: Any, X: Any) -> float:
     """Root mean square distance, per number, of the rows X from their mean, as the network in ``parent`` takes them; 1 if it is 0. Ours.

@@ -9,12 +9,10 @@ import numpy as np
 
 from kdgraph.data.dataset import TEST, UNUSED, Dataset
 from kdgraph.data.files.paths import existing, file_stem, said, sha256_of
-from kdgraph.errors import DataError, NotAtHand, ParameterError
+from kdgraph.errors import DataError, ParameterError
 from kdgraph.parameters import Count, check_parameters
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from kdgraph.data.images.reading import Part
 
 
@@ -59,7 +57,7 @@ class ImageFiles:
 
     def prefetch(self, progress: Callable[[str], None] | None = None) -> None:
         """Raise :class:`NotAtHand` before any run starts if the file or folder is not there."""
-        self._found()
+        existing(self.path)
 
     def load(self) -> Dataset:
         """All images.
@@ -71,7 +69,7 @@ class ImageFiles:
         """
         from kdgraph.data.images.reading import read_parts
 
-        path = self._found()
+        path = existing(self.path)
         parts = read_parts(path)
         X, done = self._alike(parts)
         facts: dict[str, Any] = {"source": "file", "path": self.path, "image_shape": list(X.shape[1:]), "flat": self.flat}
@@ -81,12 +79,6 @@ class ImageFiles:
         y, classes, roles = self._labelled(parts)
         X = X.reshape(len(X), -1).astype(np.float64) if self.flat else X
         return Dataset(self.name, X, y, classes, names, roles=roles, facts=facts)
-
-    def _found(self) -> Path:
-        try:
-            return existing(self.path)
-        except DataError as error:
-            raise NotAtHand(str(error)) from error
 
     def _alike(self, parts: Sequence[Part]) -> tuple[np.ndarray, list[str]]:
         """Float32[n, c, h, w] of all parts, and what was done to them, in words."""
