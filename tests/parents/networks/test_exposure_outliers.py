@@ -7,7 +7,7 @@ import pytest
 from scipy.ndimage import gaussian_filter
 from scipy.stats import kstest
 
-from kdgraph.data.dataset import TEST, TRAIN, Dataset
+from kdgraph.data.dataset import TEST, TRAIN, UNUSED, Dataset
 from kdgraph.data.simulations import Spiral
 from kdgraph.errors import DataError, ParameterError
 from kdgraph.parents.networks.exposure import MixedOutliers, NoiseOutliers, PermutedOutliers, RowsOutliers
@@ -112,6 +112,16 @@ class Given:
         return Dataset.from_labels("other", self.X, self.y, roles=self.roles)
 
 
+class Unlabelled(Given):
+    """Rows of nobody knows what, as a folder of images is read."""
+
+    def __init__(self, X, roles):
+        super().__init__(X, np.zeros(len(X), dtype=int), roles)
+
+    def load(self) -> Dataset:
+        return Dataset("other", self.X, self.y, np.array(["none"]), (), roles=self.roles)
+
+
 def labelled(n: int = 40, k: int = 5) -> tuple[np.ndarray, np.ndarray]:
     """Every row says its class and its place."""
     y = np.arange(n) % k
@@ -131,6 +141,12 @@ def test_rows_are_those_that_train_and_of_half_the_classes():
     halves = [set(drawn_rows(Given(X, y, roles), half=half)[:, 0]) for half in ("first", "second")]
     assert halves == [{0, 1}, {2, 3, 4}]
     assert len(set(drawn_rows(Given(X, y), n=7)[:, 1])) == 7
+
+
+def test_images_without_labels_can_be_outliers_and_those_that_test_are_the_last_to_be():
+    X, _ = labelled()
+    assert set(drawn_rows(Unlabelled(X, np.full(40, TEST)))[:, 1]) == set(range(40))
+    assert set(drawn_rows(Unlabelled(X, np.where(np.arange(40) < 25, UNUSED, TEST)))[:, 1]) == set(range(25))
 
 
 def test_images_become_images_like_those_of_training():

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kdgraph.data.dataset import TRAIN, Dataset
+from kdgraph.data.dataset import TEST, TRAIN, Dataset
 from kdgraph.data.images.shape import like_images_of
 from kdgraph.data.sources import Fetched, Simulation
 from kdgraph.errors import DataError, ParameterError
@@ -69,8 +69,13 @@ class RowsOutliers(Outliers):
 
 def _chosen(table: Dataset, half: str | None) -> np.ndarray:
     """Int[m]: rows that train, of a half of the classes."""
-    none_trains = table.roles is None or not (table.roles == TRAIN).any()  # such as images without labels
-    trains = np.ones(len(table.y), dtype=bool) if none_trains else table.roles == TRAIN
+    if table.roles is None:
+        trains = np.ones(len(table.y), dtype=bool)
+    elif len(table.classes) > 1:
+        trains = table.roles == TRAIN
+    else:  # images without labels: no row can train a classifier, and any can be an outlier, those that test last
+        tests = table.roles == TEST
+        trains = ~tests if not tests.all() else tests
     if half is not None:
         is_first = table.y < len(table.classes) // 2
         trains &= is_first if half == "first" else ~is_first
