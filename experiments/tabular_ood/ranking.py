@@ -23,11 +23,11 @@ from kdgraph.results.comparison.pooled import pooled
 from kdgraph.results.comparison.study import Study, study
 from kdgraph.results.records import Found
 
-OURS = ("leaf_box", "density", "kdf", "kdf_whitened", "gated_whitened")
+OURS = ("leaf_box", "density", "kdf", "kdf_whitened", "gated_whitened", "forest_gated_temperature")
 """Scores of rows by trees or their density."""
 PEERS = ("knn", "lof", "mahalanobis")
 """What a score of rows is held against."""
-GATES = ("gated_isotonic", "gated_whitened", "kdf", "kdf_whitened")
+GATES = ("gated_isotonic", "gated_whitened", "forest_gated_temperature", "kdf", "kdf_whitened")
 """Probabilities that give way to the prior."""
 COST = 0.003
 """ECE that a gate may cost, against isotonic regression."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from scipy.optimize import brentq
 from scipy.special import expit
 
 
@@ -48,6 +49,43 @@ def conformal_log_floor(log_density: np.ndarray, alpha: float) -> float:
     if rank >= 1:
         return float(ranked[rank - 1])
     return float(ranked[0] - 0.5 * (np.median(ranked) - ranked[0]))
+
+
+def priced_log_floor(log_density: np.ndarray, distance_to_prior: np.ndarray, price: float) -> float:
+    """The highest floor at which held-out rows move by ``price`` in the mean when their probabilities are blended with the prior. Ours.
+
+    Parameters
+    ----------
+    log_density : Float[m], of held-out rows.
+    distance_to_prior : Float[m], the total variation ½ Σ_k |p_k - P_k| between their probabilities and the prior: as far as a row can move.
+    price : the mean over these rows of how far they do, (1 - w)·``distance_to_prior`` with w as in :func:`blend`.
+
+    Notes
+    -----
+    A rank says how many rows give way and not what that costs: of 30 rows it cannot be a hundredth, and a row on which the classifier is
+    at the prior already costs nothing. The mean of what rows move bounds what the gate can do to calibration: the distance
+    from calibration of a predictor changes by no more than the predictor does in the mean (Błasiok, Gopalan, Hu, Nakkiran, "A unifying
+    theory of distance from calibration", STOC 2023). A new row moves by at most (m·price + 1)/(m + 1) in expectation (Angelopoulos et al.,
+    "Conformal risk control", ICLR 2024), if the m rows have served nothing else; where a calibrator was fitted on them, about that. Rows
+    without any density give way at every floor, and are not counted. The floor is never above the highest density.
+
+    Examples
+    --------
+    >>> floor = priced_log_floor(np.array([-9.0, -2.0, -1.0]), np.array([0.5, 0.5, 0.5]), price=0.01)
+    >>> moved = 0.5 * (1 - 1 / (1 + np.exp(floor - np.array([-9.0, -2.0, -1.0]))))
+    >>> print(f"{floor:.2f}: {moved.mean():.3f}")
+    -11.75: 0.010
+    """
+    dense = np.isfinite(log_density)
+    log_density, distance = log_density[dense], distance_to_prior[dense]
+    if not len(log_density):
+        return -math.inf
+
+    def above(log_floor: float) -> float:
+        return float(np.mean(distance * expit(log_floor - log_density))) - price
+
+    highest, lowest = float(log_density.max()), float(log_density.min()) + math.log(price)  # there no row moves by more than the price
+    return highest if above(highest) <= 0 else float(brentq(above, lowest, highest))
 
 
 def ood_score(log_density: np.ndarray, log_floor: float) -> np.ndarray:

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from kdgraph.density.floor import blend, conformal_log_floor
+from kdgraph.density.floor import blend, conformal_log_floor, priced_log_floor
 from kdgraph.density.floored import FlooredClassifier
 from kdgraph.density.gaussians import shrunk
 from kdgraph.density.graph import Distance, KernelDensityGraph, in_blocks
 from kdgraph.geometry import partition_of
+from kdgraph.parameters import OpenFraction
 from kdgraph.parents import Rows
 
 
@@ -31,6 +32,8 @@ class DensityGate(FlooredClassifier):
         ``estimator``.
     distance : by which the nearest polytope is found, as in :class:`KernelDensityForest`.
     alpha : the expected share of in-distribution rows that the floor may give up.
+    price : in place of ``alpha``, how far the floor may move held-out rows in the mean, in total variation
+        (:func:`~kdgraph.density.floor.priced_log_floor`): a bound of what the gate costs in calibration, also where held-out rows are few.
     min_weight : w is never smaller, so that the estimator's argmax survives among equal priors.
     calibration_size : share of the rows to hold out where ``fit`` is not given any.
     n_jobs : threads; never changes a number.
@@ -49,7 +52,8 @@ class DensityGate(FlooredClassifier):
 
     *Inside the data* g tends to p. By exchangeability at most max(α, 1/(m + 1)) of rows like the m held-out ones have f < floor in
     expectation, so for all others w ≥ 1/2 and |g_y - p_y| ≤ 1 - w = floor/(f + floor) ≤ floor/f, which falls off exponentially above the
-    floor: a row whose log density lies t above it moves by at most e^-t. As α → 0 and m → ∞ the floor falls to the lowest density that
+    floor: a row whose log density lies t above it moves by at most e^-t. With ``price`` it is the mean move of the held-out rows that is
+    given. As α → 0 and m → ∞ the floor falls to the lowest density that
     rows of the training distribution reach, and what is given up vanishes.
 
     Between the two, argmax g = argmax p whenever the priors are equal, for then g is an increasing function of p, class by class.
@@ -69,6 +73,7 @@ class DensityGate(FlooredClassifier):
     _: KW_ONLY
     partition: Any = None
     distance: Distance = "scaled"
+    price: OpenFraction | None = None
 
     def _carrier(self) -> Any:
         return self.estimator if self.partition is None else self.partition
@@ -79,7 +84,14 @@ class DensityGate(FlooredClassifier):
         labels = train.one_hot(len(self.classes_))
         place, held_out = partition.place(train.X), partition.embed(calibration.X)
         self.graph_ = KernelDensityGraph(partition, place, labels, shrunk, distance=self.distance, held_out=held_out)
-        self.log_floor_ = conformal_log_floor(in_blocks(self.graph_.log_density, calibration.X), self.alpha)
+        self.log_floor_ = self._log_floor(calibration.X, in_blocks(self.graph_.log_density, calibration.X))
+
+    def _log_floor(self, X, log_density: np.ndarray) -> float:
+        """The floor from held-out rows X (Float[m, d]) and their log densities (Float[m])."""
+        if self.price is None:
+            return conformal_log_floor(log_density, self.alpha)
+        to_prior = 0.5 * np.abs(self.estimator_.predict_proba(X) - self.prior_).sum(axis=1)
+        return priced_log_floor(log_density, to_prior, self.price)
 
     def log_density(self, X) -> np.ndarray:
         """Float[n]: the log density f that the floor is held against, that of the nearest polytope."""

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kdgraph.density import blend, conformal_log_floor
-from kdgraph.density.floor import figure1_log_floor, printed_log_floor
+from kdgraph.density.floor import figure1_log_floor, priced_log_floor, printed_log_floor
 
 getcontext().prec = 60
 LOG = st.floats(-1e5, 1e5)
@@ -103,6 +103,41 @@ def test_rows_without_any_density_do_not_set_the_floor():
     assert conformal_log_floor(np.array([-np.inf, -1.0, -10.0, -2.0, np.nan]), 0.005) == -14
     assert conformal_log_floor(np.array([-np.inf, -np.inf]), 0.005) == -math.inf
     assert conformal_log_floor(np.empty(0), 0.005) == -math.inf
+
+
+def moved(log_density, distance, log_floor):
+    """How far rows move in the mean, by the blend itself: between the corners of a simplex whose prior is a corner."""
+    posterior, prior = np.column_stack([distance, 1 - distance]), np.array([0.0, 1.0])
+    return np.abs(blend(posterior, prior, log_density, log_floor) - posterior).sum(axis=1).mean() / 2
+
+
+@settings(deadline=None, max_examples=100)
+@given(seed=st.integers(0, 999), m=st.integers(1, 60), spread=st.floats(0, 1e4), price=st.floats(1e-4, 0.2))
+def test_at_the_priced_floor_rows_move_by_the_price(seed, m, spread, price):
+    rng = np.random.default_rng(seed)
+    log_density, distance = spread * rng.standard_normal(m), rng.random(m)
+    floor = priced_log_floor(log_density, distance, price)
+    if floor < log_density.max():
+        assert moved(log_density, distance, floor) == pytest.approx(price, rel=1e-6)  # floors near 1e4 are rounded to 2e-12
+    else:
+        assert floor == log_density.max()
+        assert moved(log_density, distance, floor) <= price * (1 + 1e-9)
+    assert priced_log_floor(log_density, distance, price / 2) <= floor
+
+
+def test_a_row_that_is_at_the_prior_already_costs_nothing():
+    log_density = np.array([-50.0, -1.0, -2.0, -3.0])
+    where_it_matters = priced_log_floor(log_density, np.array([0.5, 0.5, 0.5, 0.5]), 0.001)
+    where_it_does_not = priced_log_floor(log_density, np.array([0.0, 0.5, 0.5, 0.5]), 0.001)
+    assert where_it_matters < -50 < -10 < where_it_does_not
+
+
+def test_rows_without_any_density_have_no_price():
+    log_density, distance = np.array([-9.0, -2.0, -1.0]), np.full(5, 0.5)
+    expected = priced_log_floor(log_density, distance[:3], 0.01)
+    assert priced_log_floor(np.append(log_density, [-np.inf, np.nan]), distance, 0.01) == expected
+    assert priced_log_floor(np.full(2, -np.inf), distance[:2], 0.01) == -math.inf
+    assert priced_log_floor(np.empty(0), np.empty(0), 0.01) == -math.inf
 
 
 @pytest.mark.parametrize("n", [10, 1000, 50_000])

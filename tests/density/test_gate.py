@@ -82,6 +82,22 @@ def test_a_smaller_alpha_never_lowers_a_weight(rows, isotonic):
     assert moved[0].mean() > 10 * moved[-1].mean()
 
 
+@pytest.mark.parametrize("price", [0.003, 0.05])
+def test_with_a_price_the_held_out_rows_move_by_it_in_the_mean(rows, isotonic, price):
+    X, y, X_calibration, y_calibration, test, _ = rows
+    gate = DensityGate(FrozenEstimator(isotonic), price=price, min_weight=0.0)
+    gate.fit(X, y, X_calibration=X_calibration, y_calibration=y_calibration)
+
+    def move(X):
+        return np.abs(gate.predict_proba(X) - isotonic.predict_proba(X)).sum(axis=1) / 2
+
+    assert move(X_calibration).mean() == pytest.approx(price, rel=1e-6)
+    test_move = move(test)
+    assert test_move.mean() <= price + 1 / 301 + 3 * test_move.std() / np.sqrt(len(test))  # what is promised, and three standard errors
+    far = 40.0 + test
+    assert np.abs(gate.predict_proba(far) - gate.prior_).max() < 1e-6
+
+
 def test_the_density_is_that_of_the_forest_inside(rows, isotonic, gate):
     X, y, *_ = rows
     partition = partition_of(isotonic)
