@@ -48,44 +48,55 @@ def conformal_log_floor(log_density: np.ndarray, alpha: float) -> float:
     rank = math.floor((len(ranked) + 1) * alpha)
     if rank >= 1:
         return float(ranked[rank - 1])
-    return float(ranked[0] - 0.5 * (np.median(ranked) - ranked[0]))
+    return _below(ranked)
 
 
 def priced_log_floor(log_density: np.ndarray, distance_to_prior: np.ndarray, price: float) -> float:
-    """The highest floor at which held-out rows move by ``price`` in the mean when their probabilities are blended with the prior. Ours.
+    """The highest floor at which rows move by ``price`` in the mean when their probabilities are blended with the prior. Ours.
 
     Parameters
     ----------
     log_density : Float[m], of held-out rows.
     distance_to_prior : Float[m], the total variation ½ Σ_k |p_k - P_k| between their probabilities and the prior: as far as a row can move.
-    price : the mean over these rows of how far they do, (1 - w)·``distance_to_prior`` with w as in :func:`blend`.
+    price : the mean of how far rows do move, (1 - w)·``distance_to_prior`` with w as in :func:`blend`.
 
     Notes
     -----
     A rank says how many rows give way and not what that costs: of 30 rows it cannot be a hundredth, and a row on which the classifier is
-    at the prior already costs nothing. The mean of what rows move bounds what the gate can do to calibration: the distance
-    from calibration of a predictor changes by no more than the predictor does in the mean (Błasiok, Gopalan, Hu, Nakkiran, "A unifying
-    theory of distance from calibration", STOC 2023). A new row moves by at most (m·price + 1)/(m + 1) in expectation (Angelopoulos et al.,
-    "Conformal risk control", ICLR 2024), if the m rows have served nothing else; where a calibrator was fitted on them, about that. Rows
-    without any density give way at every floor, and are not counted. The floor is never above the highest density.
+    at the prior already costs nothing. The mean of what rows move bounds what the gate can do to calibration: the distance from calibration
+    of a predictor changes by no more than the predictor does in the mean (Błasiok, Gopalan, Hu, Nakkiran, "A unifying theory of distance
+    from calibration", STOC 2023).
+
+    The mean is that of the held-out rows and one more, since the next row is the lowest of m + 1 once in m + 1 times. Conformal risk
+    control (Angelopoulos et al., ICLR 2024) lets it cost all that it can, which no price below 1/(m + 1) allows; here its log density is
+    the lowest moved down by half its distance to the median, as in :func:`conformal_log_floor`, and its distance to the prior that of the
+    others in the mean. Rows without any density give way at every floor, and are not counted. The floor is never above the highest density.
 
     Examples
     --------
-    >>> floor = priced_log_floor(np.array([-9.0, -2.0, -1.0]), np.array([0.5, 0.5, 0.5]), price=0.01)
-    >>> moved = 0.5 * (1 - 1 / (1 + np.exp(floor - np.array([-9.0, -2.0, -1.0]))))
+    >>> log_density = np.array([-9.0, -2.0, -1.0])
+    >>> floor = priced_log_floor(log_density, np.array([0.5, 0.5, 0.5]), price=0.01)
+    >>> moved = 0.5 * expit(floor - np.append(log_density, -12.5))
     >>> print(f"{floor:.2f}: {moved.mean():.3f}")
-    -11.75: 0.010
+    -14.98: 0.010
     """
     dense = np.isfinite(log_density)
-    log_density, distance = log_density[dense], distance_to_prior[dense]
-    if not len(log_density):
+    if not dense.any():
         return -math.inf
+    log_density = np.append(log_density[dense], _below(log_density[dense]))
+    distance = np.append(distance_to_prior[dense], distance_to_prior[dense].mean())
 
     def above(log_floor: float) -> float:
         return float(np.mean(distance * expit(log_floor - log_density))) - price
 
     highest, lowest = float(log_density.max()), float(log_density.min()) + math.log(price)  # there no row moves by more than the price
     return highest if above(highest) <= 0 else float(brentq(above, lowest, highest))
+
+
+def _below(log_density: np.ndarray) -> float:
+    """The lowest of these, Float[m], moved down by half its distance to the median."""
+    lowest = float(log_density.min())
+    return lowest - 0.5 * (float(np.median(log_density)) - lowest)
 
 
 def ood_score(log_density: np.ndarray, log_floor: float) -> np.ndarray:

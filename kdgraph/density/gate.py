@@ -32,7 +32,7 @@ class DensityGate(FlooredClassifier):
         ``estimator``.
     distance : by which the nearest polytope is found, as in :class:`KernelDensityForest`.
     alpha : the expected share of in-distribution rows that the floor may give up.
-    price : in place of ``alpha``, how far the floor may move held-out rows in the mean, in total variation
+    price : in place of ``alpha``, how far the floor may move rows in the mean, in total variation
         (:func:`~kdgraph.density.floor.priced_log_floor`): a bound of what the gate costs in calibration, also where held-out rows are few.
     min_weight : w is never smaller, so that the estimator's argmax survives among equal priors.
     calibration_size : share of the rows to hold out where ``fit`` is not given any.
@@ -52,9 +52,8 @@ class DensityGate(FlooredClassifier):
 
     *Inside the data* g tends to p. By exchangeability at most max(α, 1/(m + 1)) of rows like the m held-out ones have f < floor in
     expectation, so for all others w ≥ 1/2 and |g_y - p_y| ≤ 1 - w = floor/(f + floor) ≤ floor/f, which falls off exponentially above the
-    floor: a row whose log density lies t above it moves by at most e^-t. With ``price`` it is the mean move of the held-out rows that is
-    given. As α → 0 and m → ∞ the floor falls to the lowest density that
-    rows of the training distribution reach, and what is given up vanishes.
+    floor: a row whose log density lies t above it moves by at most e^-t. With ``price`` it is how far rows move in the mean that is given.
+    As α → 0 and m → ∞ the floor falls to the lowest density that rows of the training distribution reach, and what is given up vanishes.
 
     Between the two, argmax g = argmax p whenever the priors are equal, for then g is an increasing function of p, class by class.
 

@@ -106,7 +106,11 @@ def test_rows_without_any_density_do_not_set_the_floor():
 
 
 def moved(log_density, distance, log_floor):
-    """How far rows move in the mean, by the blend itself: between the corners of a simplex whose prior is a corner."""
+    """How far rows move in the mean, by the blend itself: between the corners of a simplex whose prior is a corner. With the row that is
+    counted beside the held-out ones.
+    """
+    log_density = np.append(log_density, 1.5 * log_density.min() - 0.5 * np.median(log_density))
+    distance = np.append(distance, distance.mean())
     posterior, prior = np.column_stack([distance, 1 - distance]), np.array([0.0, 1.0])
     return np.abs(blend(posterior, prior, log_density, log_floor) - posterior).sum(axis=1).mean() / 2
 
@@ -125,11 +129,21 @@ def test_at_the_priced_floor_rows_move_by_the_price(seed, m, spread, price):
     assert priced_log_floor(log_density, distance, price / 2) <= floor
 
 
+@pytest.mark.parametrize("m", [12, 30, 100, 1000])
+@pytest.mark.parametrize("tail", ["normal", "exponential"])
+def test_new_rows_move_by_hardly_more_than_the_price_however_few_are_held_out(m, tail):
+    rng = np.random.default_rng(m)
+    draw = rng.standard_normal if tail == "normal" else lambda size: -rng.standard_exponential(size)
+    held_out, new = draw((1000, m)), draw(20_000)
+    cost = [float(np.mean(0.5 / (1 + np.exp(new - priced_log_floor(row, np.full(m, 0.5), 0.01))))) for row in held_out]
+    # of 1,000 rows the next is no worse than the lowest, and is counted as if it were
+    assert (0.5 if m < 1000 else 0.85) * 0.01 < np.mean(cost) < 1.3 * 0.01
+
+
 def test_a_row_that_is_at_the_prior_already_costs_nothing():
-    log_density = np.array([-50.0, -1.0, -2.0, -3.0])
-    where_it_matters = priced_log_floor(log_density, np.array([0.5, 0.5, 0.5, 0.5]), 0.001)
-    where_it_does_not = priced_log_floor(log_density, np.array([0.0, 0.5, 0.5, 0.5]), 0.001)
-    assert where_it_matters < -50 < -10 < where_it_does_not
+    log_density = np.array([-50.0, *np.linspace(-3, -1, 199)])
+    everywhere, elsewhere = np.full(200, 0.5), np.array([0.0, *np.full(199, 0.5)])
+    assert priced_log_floor(log_density, everywhere, 0.003) < -20 < priced_log_floor(log_density, elsewhere, 0.003)
 
 
 def test_rows_without_any_density_have_no_price():
