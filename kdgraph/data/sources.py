@@ -44,7 +44,11 @@ class RegressionSimulation(Simulation, Protocol):
 
 @runtime_checkable
 class Table(Protocol):
-    """A source that has a fixed number of rows."""
+    """A source that has a fixed number of rows.
+
+    One that reads more than the file that its parameter ``path`` names says so in ``reads``: parameter → function from its path to the
+    files that are read. Their content is part of what a run is.
+    """
 
     name: str
 

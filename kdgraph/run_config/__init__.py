@@ -13,7 +13,7 @@ from kdgraph.run_config.config import (
     method_label,
     run_id,
 )
-from kdgraph.run_config.files import digest_of, file_digests, named_files
+from kdgraph.run_config.files import Read, file_digests, what_is_read
 
 __all__ = [
     "AFTER",
@@ -23,11 +23,11 @@ __all__ = [
     "RECORD_SCHEMA",
     "SCIENCE",
     "Protocol",
+    "Read",
     "RunConfig",
     "check",
-    "digest_of",
     "file_digests",
     "method_label",
-    "named_files",
     "run_id",
+    "what_is_read",
 ]

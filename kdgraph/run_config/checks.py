@@ -10,7 +10,7 @@ from kdgraph.errors import ConfigError
 from kdgraph.messages import unknown_key
 from kdgraph.parameters import annotations_of
 from kdgraph.run_config.config import COMPONENTS, RunConfig
-from kdgraph.run_config.outliers import check_outliers
+from kdgraph.run_config.outliers import check_outliers, ood_sets
 from kdgraph.run_config.pairs import unfitted
 
 _OPTIONS = Mapping[str, Any] | None
@@ -38,14 +38,13 @@ def check(config: RunConfig) -> None:
 
 def _check_other_data(path: str, ood: Mapping[str, Any], dataset: Mapping[str, Any]) -> None:
     """What is out of distribution must not be what is trained on, which can go by two names; of several sources, none."""
-    for name, node in (ood.get("sources") or {}).items():
-        _check_other_data(f"{path}.sources.{name}", node, dataset)
-    source = ood.get("source")
-    if source is None or not is_node(source):
-        return
-    if source["name"] == dataset["name"] or (source.get("id") is not None and source["id"] == dataset.get("id")):
-        what = f"{path}.name={source['name']} is what dataset={dataset['name']} trains on, so its rows are in distribution"
-        raise ConfigError(f"{what}; choose another: 'kdg list dataset' shows them")
+    for where, node in ood_sets(path, ood):
+        source: Mapping[str, Any] = node.get("source") or {}
+        if not is_node(source):
+            continue
+        if source["name"] == dataset["name"] or (source.get("id") is not None and source["id"] == dataset.get("id")):
+            what = f"{where}.name={source['name']} is what dataset={dataset['name']} trains on, so its rows are in distribution"
+            raise ConfigError(f"{what}; choose another: 'kdg list dataset' shows them")
 
 
 def _said_in(config: RunConfig) -> set[str]:

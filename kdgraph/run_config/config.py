@@ -22,7 +22,7 @@ AFTER = ("calibrator", "gate", "detector", "recalibrator")
 """What is fitted after the parent, in this order; a method is a parent with these."""
 COMPONENTS = ("dataset", "ood", "preprocess", "parent", *AFTER)
 Protocol = Literal["held_out", "paper"]
-"""held_out: nothing that is fitted sees a test row. paper: methods whose paper fits them on test rows do as it does."""
+"""held_out: nothing that is fitted sees a test row, or one out of distribution. paper: methods whose paper fits them on such do as it does."""
 METHOD_ENDS = {"paper": "-as_in_paper"}
 """What the label of a method ends in, by protocol, so that every table says it."""
 SCIENCE = (*COMPONENTS, "metrics", "figures", "protocol", "seed")
@@ -47,7 +47,7 @@ class RunConfig:
     dataset, ood, preprocess, parent, calibrator, gate, detector, recalibrator : component nodes (``name``, ``_target_``, parameters).
     metrics, figures : what to measure and what to draw.
     method : label of the parent and of what is fitted after it; see :func:`method_label`.
-    protocol : which rows methods are fitted on; see :data:`Protocol`.
+    protocol : which rows methods are fitted with; see :data:`Protocol`.
     n_jobs : cores for the kernels; never changes a number.
     force : run again what is done.
     fail_fast : of a sweep, start no run once one has failed.
@@ -107,9 +107,9 @@ class RunConfig:
         """The part of the config that decides the numbers and the pictures."""
         return {name: getattr(self, name) for name in SCIENCE}
 
-    @property
+    @cached_property
     def run_id(self) -> str:
-        """8 hex digits: a hash of :meth:`science`."""
+        """8 hex digits: a hash of :meth:`science`, and of its files as they are when it is asked for first."""
         return run_id(self.science())
 
     @property

@@ -1,51 +1,84 @@
-"""The files that a run reads its rows from: other content is another run."""
+"""The files that a run reads its rows from: other content is another run.
+
+It is the content that counts, of every file that is read, as of a folder of pictures; a sweep reads each version of them once.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from kdgraph.run_config.outliers import sources_of_outliers
+from kdgraph.components import Node, target_of
+from kdgraph.run_config.outliers import ood_sets, sources_of_outliers
+
+
+@dataclass(frozen=True)
+class Read:
+    """What a source reads where one of its parameters names a file or a folder.
+
+    Attributes
+    ----------
+    target : the class of the source, or None.
+    key : the parameter.
+    path : its value.
+    """
+
+    target: str | None
+    key: str
+    path: str
+
+    def files(self) -> list[Path]:
+        """All of them that are there; a source that does not say (``reads``) reads the one that ``path`` names."""
+        files_of = reads_of({"_target_": self.target})[self.key]
+        return [file for file in files_of(Path(self.path).expanduser()) if file.is_file()]
+
+    def stamp(self) -> str:
+        """Changes with the name, the size or the time of any file; reads none."""
+        found = [(str(file), file.stat()) for file in self.files()]
+        return _hash([f"{name} {stat.st_size} {stat.st_mtime_ns}" for name, stat in found])
+
+    def digest(self) -> str | None:
+        """SHA-256 of one file, or of the names and the hashes of several; None if there is none."""
+        return _digest(self, self.stamp())
 
 
 def file_digests(science: Mapping[str, Any]) -> dict[str, str]:
-    """Digest of each of :func:`named_files`. A file that is not there has none."""
-    digests = {key: digest_of(path) for key, path in named_files(science).items()}
+    """Digest of each of :func:`what_is_read`. What is not there has none."""
+    digests = {key: read.digest() for key, read in what_is_read(science).items()}
     return {key: digest for key, digest in digests.items() if digest is not None}
 
 
-def named_files(science: Mapping[str, Any]) -> dict[str, Path]:
-    """The files that rows are read from (``path``, ``indices``, ``vectors``), of the data set, of those out of distribution, and of
-    outliers that train.
-    """
-    nodes = {"": science["dataset"] or {}, **_others("ood.", science["ood"] or {})}
+def what_is_read(science: Mapping[str, Any]) -> dict[str, Read]:
+    """The files that rows are read from, of the data set, of those out of distribution, and of outliers that train."""
+    nodes = {"": science["dataset"] or {}}
+    nodes |= {f"{path}.": node["source"] for path, node in ood_sets("ood", science["ood"] or {}) if node.get("source")}
     nodes |= {f"outliers.{i}.": source for i, source in enumerate(sources_of_outliers(science))}
     return {
-        prefix + key: Path(str(node[key])).expanduser()
+        prefix + key: Read(node.get("_target_"), key, str(node[key]))
         for prefix, node in nodes.items()
-        for key in ("path", "indices", "vectors")
+        for key in reads_of(node)
         if node.get(key)
     }
 
 
-def _others(prefix: str, ood: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """Prefix of its keys → the node of each data set that is out of distribution, alone or as one of several."""
-    found: dict[str, Mapping[str, Any]] = {prefix: ood["source"]} if ood.get("source") else {}
-    found |= _others(prefix, ood["of"]) if ood.get("of") else {}
-    for name, node in (ood.get("sources") or {}).items():
-        found |= _others(f"{prefix}{name}.", node or {})
-    return found
-
-
-def digest_of(path: Path) -> str | None:
-    """SHA-256 of a file; None if it is not there. A sweep reads each version of it once."""
-    return _digest(path, path.stat().st_mtime_ns) if path.is_file() else None
+def reads_of(source: Node) -> Mapping[str, Any]:
+    """Parameter of a source that names a file or a folder → function from its path to the files that are read."""
+    return getattr(target_of(source), "reads", {"path": lambda path: [path]})
 
 
 @lru_cache(maxsize=256)
-def _digest(path: Path, modified: int) -> str:
+def _digest(read: Read, stamp: str) -> str | None:
     from kdgraph.data.files.paths import sha256_of  # here, not above: a run that is done needs no table
 
-    return sha256_of(path)
+    files = read.files()
+    if len(files) == 1:
+        return sha256_of(files[0])
+    return _hash([f"{file} {sha256_of(file)}" for file in files]) if files else None
+
+
+def _hash(lines: list[str]) -> str:
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]

@@ -23,7 +23,7 @@ def check_outliers(science: Science) -> None:
         if not isinstance(outliers, Mapping) and outliers not in _WORDS:
             rule = f"one of {', '.join(_WORDS)}, or a node of kdgraph.parents.networks.exposure"
             raise ConfigError(f"{path} must be {rule}, got {outliers!r}")
-        for source in _rows_of(outliers):
+        for source, _ in _rows_of(outliers):
             if _names(science["dataset"]) & _names(source):
                 what = f"{path}.source is {source['name']}, which is what dataset={science['dataset']['name']} trains on"
                 raise ConfigError(f"{what}, and no outlier; choose another: 'kdg list dataset' shows them")
@@ -33,19 +33,28 @@ def seen_in_training(science: Science) -> list[str]:
     """A sentence for each set out of distribution that is of a kind that the network of this run was trained with."""
     found = []
     for path, outliers in _outliers(science):
-        kinds, sources = set(_kinds(outliers)), [_names(source) for source in _rows_of(outliers)]
-        for name, node in _sets("ood", science["ood"]):
-            other = _names(node["source"]) if isinstance(node.get("source"), Mapping) else set()
-            kind = _OF_KIND.get(_class(node))
-            if kind in kinds or any(source & other for source in sources):
+        kinds, rows = set(_kinds(outliers)), list(_rows_of(outliers))
+        for name, node in ood_sets("ood", science["ood"]):
+            if _OF_KIND.get(_class(node)) in kinds or any(_have_rows_of(node, *each) for each in rows):
                 seen = f"{name} ({node['name']}) is like the outliers that {path} trains with"
                 found.append(f"{seen}, so what is measured there says nothing of outliers that the network has not seen")
     return found
 
 
+def ood_sets(path: str, ood: Node) -> Iterator[tuple[str, Node]]:
+    """Key and node of what is out of distribution: alone, as one of several (``sources``), or within what moves it (``of``)."""
+    several = ood.get("sources") or {}
+    for key, node in several.items():
+        yield from ood_sets(f"{path}.sources.{key}", {"name": key, **node})
+    if ood.get("of"):
+        yield from ood_sets(f"{path}.of", {"name": ood.get("name"), **ood["of"]})
+    elif not several:
+        yield path, ood
+
+
 def sources_of_outliers(science: Science) -> list[Node]:
     """The data sets that outliers are rows of."""
-    return [source for _, outliers in _outliers(science) for source in _rows_of(outliers)]
+    return [source for _, outliers in _outliers(science) for source, _ in _rows_of(outliers)]
 
 
 def _outliers(science: Science) -> Iterator[tuple[str, Any]]:
@@ -63,22 +72,20 @@ def _kinds(outliers: Any) -> tuple[str, ...]:
     return _MADE_BY.get(_class(outliers), ()) + tuple(kind for part in parts for kind in _kinds(part))
 
 
-def _rows_of(outliers: Any) -> Iterator[Node]:
-    """The data sets that the outliers are rows of."""
+def _rows_of(outliers: Any) -> Iterator[tuple[Node, str | None]]:
+    """The data sets that the outliers are rows of, and of which half of the classes."""
     if isinstance(outliers, Mapping):
         if isinstance(outliers.get("source"), Mapping):
-            yield outliers["source"]
+            yield outliers["source"], outliers.get("half")
         for part in (outliers.get("parts") or {}).values():
             yield from _rows_of(part)
 
 
-def _sets(name: str, ood: Node) -> Iterator[tuple[str, Node]]:
-    """What is out of distribution, alone or as one of several."""
-    several = ood.get("sources") or {}
-    for key, node in several.items():
-        yield from _sets(f"{name}.sources.{key}", {"name": key, **node})
-    if not several:
-        yield name, ood
+def _have_rows_of(ood: Node, source: Node, half: str | None) -> bool:
+    """Whether a set out of distribution has classes of that half of a data set."""
+    if not isinstance(ood.get("source"), Mapping) or not _names(source) & _names(ood["source"]):
+        return False
+    return None in (half, ood.get("half")) or half == ood["half"]
 
 
 def _names(source: Node) -> set[Any]:

@@ -107,8 +107,18 @@ def check_protocol(group: str, node: Node, part: Any, protocol: str) -> None:
         raise ConfigError(f"{what}, so it sees test rows; say protocol=paper, or choose another map: {group}.features.reduce=pca")
 
 
+def asks_ood(config: RunConfig) -> bool:
+    """Whether a part is fitted with the run's rows out of distribution, as its paper does."""
+    return config.protocol == "paper" and any(getattr(target_of(node), "paper_protocol", None) == "ood" for node in config.after.values())
+
+
 def check_sets(group: str, node: Node, part: Any, config: RunConfig) -> None:
-    """Raise :class:`ConfigError` for a part that has no place for rows beside those of the data set, where it is asked about such."""
+    """Raise :class:`ConfigError` for a part that has no place for rows beside those of the data set, where it is asked about such; or that
+    its paper fits with rows out of distribution, where there are none.
+    """
+    if asks_ood(config) and part.paper_protocol == "ood" and target_of(config.ood) is None:
+        what = f"{group}={node['name']} is fitted with rows out of distribution under protocol=paper, and ood={config.ood['name']} has none"
+        raise ConfigError(f"{what}; choose some, such as ood=noise, or leave protocol=held_out")
     if getattr(part, "paper_protocol", None) != "transductive":
         return
     others = {"ood=none": target_of(config.ood) is not None, "metrics=top_label": bool(config.metrics.get("grid"))}

@@ -10,12 +10,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
 from kdgraph.config import Job, Plan
-from kdgraph.run_config import RunConfig, digest_of, named_files
+from kdgraph.run_config import Read, RunConfig, what_is_read
 
 KEPT = 4
 """Indices of other configurations that stay beside the one in use."""
@@ -40,7 +40,7 @@ class Index:
     def known(self) -> dict[str, Path]:
         """Key → run directory, of those whose files are as they were."""
         seen: dict[str, bool] = {}
-        return {key: Path(entry["run_dir"]) for key, entry in self.entries.items() if _as_it_was(entry.get("files") or {}, seen)}
+        return {key: Path(entry["run_dir"]) for key, entry in self.entries.items() if _as_it_was(entry.get("files") or [], seen)}
 
     def remember(self, jobs: Iterable[Job]) -> None:
         """Add jobs that have been composed; other processes may do the same at the same time."""
@@ -70,24 +70,16 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _line(key: str, config: RunConfig) -> str:
-    files = {str(path): [*_stamp(path), digest_of(path)] for path in named_files(config.science()).values()}
+    files = [[*astuple(read), read.stamp(), read.digest()] for read in what_is_read(config.science()).values()]
     return json.dumps({"key": key, "run_dir": str(config.run_dir), "files": files}) + "\n"
 
 
-def _stamp(path: Path) -> list[int]:
-    try:
-        stat = path.stat()
-    except OSError:
-        return [-1, -1]
-    return [stat.st_size, stat.st_mtime_ns]
-
-
-def _as_it_was(files: Mapping[str, Any], seen: dict[str, bool]) -> bool:
-    """Whether size and time are the same, or else the content."""
-    for name, (*stamp, digest) in files.items():
-        known = f"{name} {digest}"
+def _as_it_was(files: Iterable[Any], seen: dict[str, bool]) -> bool:
+    """Whether sizes and times are the same, or else the content."""
+    for target, key, path, stamp, digest in files:
+        known, read = f"{target} {key} {path} {digest}", Read(target, key, path)
         if known not in seen:
-            seen[known] = _stamp(Path(name)) == stamp or digest_of(Path(name)) == digest
+            seen[known] = read.stamp() == stamp or read.digest() == digest
         if not seen[known]:
             return False
     return True

@@ -42,6 +42,9 @@ SPACE = "+metrics.spaces.pca={_target_: kdgraph.features.FeatureMap, reduce: pca
         (["+figures.draw.posterior_map={}"], "unknown key 'figures.draw.posterior_map'; did you mean 'figures.draw.posterior_maps'?"),
         (["figures.formats=[gif]"], "figures.formats must be a list of which each is one of svg, png, pdf, got ['gif']"),
         (["~figures.draw"], "figures.draw was removed, and no run can do without it; figures=none draws nothing"),
+        (["dataset=cifar10", "parent=lenet", "calibrator=none", "ood=paper/p3/fgsm", "ood.sources.svhn.of.source.id=40927"],
+         "ood.sources.svhn.of.name=svhn is what dataset=cifar10 trains on, so its rows are in distribution; "
+         "choose another: 'kdg list dataset' shows them"),
         (["ood=dataset", "ood.name=spiral"],
          "ood.name=spiral is what dataset=spiral trains on, so its rows are in distribution; "
          "choose another: 'kdg list dataset' shows them"),

@@ -26,6 +26,10 @@ def other(name: str, id: int) -> dict:
     return {"name": "dataset", "_target_": "kdgraph.data.ood.OtherDataset", "source": {"name": name, "id": id}}
 
 
+def moved(of: dict | None) -> dict:
+    return {"name": "moved", "_target_": "kdgraph.parents.networks.GradientSign", "of": of and {k: of[k] for k in of if k != "name"}}
+
+
 @cache
 def base() -> RunConfig:
     return compose(["dataset=wine", "ood=noise"])
@@ -47,8 +51,15 @@ def with_outliers(outliers, ood=NOISE, **more) -> RunConfig:
          ["ood.sources.n (UniformNoise)", "ood.sources.p (ColumnPermuted)"]),
         (FASHION, other("fashion_mnist_784", 40996), ["ood (dataset)"]),
         (FASHION, other("svhn", 41081), []),
+        ({**FASHION, "half": "first"}, {**other("fashion_mnist", 40996), "half": "first"}, ["ood (dataset)"]),
+        ({**FASHION, "half": "first"}, {**other("fashion_mnist", 40996), "half": "second"}, []),
+        ({**FASHION, "half": "first"}, other("fashion_mnist", 40996), ["ood (dataset)"]),
+        ({**FASHION, "half": None}, {**other("fashion_mnist", 40996), "half": "second"}, ["ood (dataset)"]),
+        ({**FASHION, "half": "first"}, {**other("svhn", 41081), "half": "first"}, []),
         (MIXED, PERMUTED, ["ood (ColumnPermuted)"]),
         (MIXED, NOISE, []),
+        (FASHION, moved(other("fashion_mnist_784", 40996)), ["ood.of (moved)"]),
+        ("noise", {"name": "all", "sources": {"a": moved(NOISE), "b": moved(None)}}, ["ood.sources.a.of (moved)"]),
         (MIXED, {"name": "none", "_target_": None}, []),
     ],
 )  # fmt: skip
@@ -98,7 +109,7 @@ def test_a_file_that_outliers_come_from_decides_what_the_run_is_and_what_is_fitt
     found = []
     for content in ("a", "b", "a"):
         path.write_text(content)
-        found.append((config.run_id, stage_keys(config, split(base().dataset, 0))["fit"]))
+        found.append((replace(config).run_id, stage_keys(config, split(base().dataset, 0))["fit"]))
     assert found[0] == found[2] and len(set(zip(*found, strict=True))) == 2
     assert found[0][0] != found[1][0] and found[0][1] != found[1][1]
 

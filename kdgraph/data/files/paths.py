@@ -52,6 +52,11 @@ def existing(path: str, key: str = "path", made_by: str | None = None) -> Path:
     raise NotAtHand(f"{said(path, key)}: no such file in {folder.resolve()}{way_out or did_you_mean(found.name, siblings)}")
 
 
+def itself(path: Path) -> list[Path]:
+    """What is read where a parameter names one file."""
+    return [path]
+
+
 def said(path: object, key: str = "path") -> str:
     """How messages name a file: by the argument that a user gave."""
     return f"dataset.{key}={path}"

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from kdgraph.data.dataset import TEST, UNUSED, Dataset
 from kdgraph.data.files.paths import existing, file_stem, said, sha256_of
+from kdgraph.data.images.reading import Part, files_of, read_parts
 from kdgraph.errors import DataError, ParameterError
 from kdgraph.parameters import Count, check_parameters
-
-if TYPE_CHECKING:
-    from kdgraph.data.images.reading import Part
 
 
 class ImageFiles:
@@ -31,8 +30,12 @@ class ImageFiles:
     channels : 1, grey from colours (Rec. 601 luma), or 3, grey repeated; None: as they are, all of them equal.
     invert : white for black and black for white: of what is drawn in black on white, where other sets are white on black.
     flat : whether rows are vectors of pixels, Float64[n, c·h·w], for parents that take no images, in place of images Float32[n, c, h, w].
+    unreadable : what becomes of a picture that cannot be read. "refuse" is an error that names it; "skip" goes on without it, warns, and
+        says in the facts how many there are.
     name : what runs are called; None: the file's name without its ending.
     """
+
+    reads: ClassVar = {"path": files_of}
 
     def __init__(
         self,
@@ -41,6 +44,7 @@ class ImageFiles:
         channels: Count | None = None,
         invert: bool = False,
         flat: bool = False,
+        unreadable: Literal["refuse", "skip"] = "refuse",
         name: str | None = None,
     ) -> None:
         self.path = path
@@ -48,6 +52,7 @@ class ImageFiles:
         self.channels = channels
         self.invert = invert
         self.flat = flat
+        self.unreadable: Literal["refuse", "skip"] = unreadable
         self.name = file_stem(path, "images") if name is None else name
         check_parameters(self)
         if size is not None and len(size) != 2:
@@ -67,14 +72,16 @@ class ImageFiles:
         NotAtHand, DataError
             In one line, if the file is not there, or cannot be read, or images differ in size and nothing says which they should have.
         """
-        from kdgraph.data.images.reading import read_parts
-
         path = existing(self.path)
-        parts = read_parts(path)
+        unreadable: list[str] = []
+        parts = read_parts(path, unreadable if self.unreadable == "skip" else None)
         X, done = self._alike(parts)
         facts: dict[str, Any] = {"source": "file", "path": self.path, "image_shape": list(X.shape[1:]), "flat": self.flat}
         facts |= {"sha256": sha256_of(path)} if path.is_file() else {}
         facts |= {"made": done} if done else {}
+        if unreadable:
+            facts["unreadable"] = f"{len(unreadable):,} that cannot be read as pictures, such as {unreadable[0]}"
+            warnings.warn(f"{self.name}: left out are {facts['unreadable']}", stacklevel=2)
         names = tuple(f"pixel{i + 1}" for i in range(X[0].size)) if self.flat else ()
         y, classes, roles = self._labelled(parts)
         X = X.reshape(len(X), -1).astype(np.float64) if self.flat else X

@@ -12,7 +12,7 @@ from kdgraph.data.dataset import CALIBRATION, TEST, TRAIN
 from kdgraph.data.files.npz import open_npz
 from kdgraph.data.files.paths import said
 from kdgraph.data.images.idx import labels_beside, read_idx
-from kdgraph.data.images.pictures import read_pictures
+from kdgraph.data.images.pictures import names_of_pictures, read_pictures
 from kdgraph.errors import DataError
 
 ARRAYS = {
@@ -45,8 +45,8 @@ class Part:
     role: int | None = None
 
 
-def read_parts(path: Path) -> list[Part]:
-    """All images of a file or folder that is there.
+def read_parts(path: Path, unreadable: list[str] | None = None) -> list[Part]:
+    """All images of a file or folder that is there; of pictures see :func:`~kdgraph.data.images.pictures.read_pictures`.
 
     Raises
     ------
@@ -56,14 +56,27 @@ def read_parts(path: Path) -> list[Part]:
     if path.suffix.lower() == ".npz":
         return list(_of_npz(path))
     if path.is_dir():
-        idx = sorted((file for file in path.iterdir() if _is_idx(file)), reverse=True)  # of a file and its .gz the file comes last
-        found = sorted({file.name.removesuffix(".gz").removesuffix(".bz2").removesuffix(".xz"): file for file in idx}.values())
-        return [_of_idx(file, _role_of(file)) for file in found] if found else _of_pictures(path)
+        found = _idx_in(path)
+        return [_of_idx(file, _role_of(file)) for file in found] if found else _of_pictures(path, unreadable)
     if _is_idx(path):
         return [_of_idx(path, None)]
     if path.suffix.lower() == ".zip":
-        return _of_pictures(path)
+        return _of_pictures(path, unreadable)
     raise DataError(f"{said(path)} must be one of these: {_KINDS}")
+
+
+def files_of(path: Path) -> list[Path]:
+    """What :func:`read_parts` reads: the file, or the folder's pictures or idx files, and the labels beside each file of images."""
+    idx = _idx_in(path) if path.is_dir() else [path] if _is_idx(path) else []
+    if idx:
+        return [file for images in idx for file in (images, labels_beside(images)) if file is not None]
+    return [path / name for name in names_of_pictures(path)] if path.is_dir() else [path]
+
+
+def _idx_in(folder: Path) -> list[Path]:
+    """Its idx files of images; of a file and its compressed copy the file."""
+    idx = sorted((file for file in folder.iterdir() if _is_idx(file)), reverse=True)  # the file comes last
+    return sorted({file.name.removesuffix(".gz").removesuffix(".bz2").removesuffix(".xz"): file for file in idx}.values())
 
 
 def _is_idx(path: Path) -> bool:
@@ -99,11 +112,13 @@ def _of_npz(path: Path) -> Iterator[Part]:
             yield Part(X, _checked(arrays[labels] if labels in arrays.files else None, len(X), where), ARRAYS[images, labels])
 
 
-def _of_pictures(path: Path) -> list[Part]:
+def _of_pictures(path: Path, unreadable: list[str] | None) -> list[Part]:
     """A part for each shape."""
     by_shape: dict[tuple[int, ...], list[tuple[np.ndarray, str]]] = {}
-    for pixels, folder in read_pictures(path):
+    for pixels, folder in read_pictures(path, unreadable):
         by_shape.setdefault(pixels.shape, []).append((pixels, folder))
+    if not by_shape:
+        raise DataError(f"{said(path)} has no picture that can be read, of {len(unreadable or ())}")
     return [
         Part(_between_0_and_1(np.stack([pixels for pixels, _ in of]), said(path)), np.array([folder for _, folder in of]))
         for of in by_shape.values()

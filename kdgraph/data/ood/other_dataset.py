@@ -9,10 +9,11 @@ from typing import Any, Literal
 import numpy as np
 
 from kdgraph.data.dataset import TEST, Dataset, OodSet, Splits
+from kdgraph.data.halves import Half, in_half
 from kdgraph.data.images.shape import like_images_of
 from kdgraph.data.ood.columns import cycled
 from kdgraph.data.sources import Fetched, Simulation, Table
-from kdgraph.errors import DataError
+from kdgraph.errors import DataError, ParameterError
 from kdgraph.parameters import Count, check_parameters
 
 OTHER = "choose another data set: ood.name=…"
@@ -33,13 +34,18 @@ class OtherDataset:
     n : rows; all where there are fewer.
     columns : of vectors. "same": they must have as many features as the training rows have, the same categories in the same columns, and
         are scaled as those were. "cycle": any table will do; see :func:`~kdgraph.data.ood.columns.cycled`.
+    half : "first" or "second": only the rows of that half of the sorted classes, of an odd number the first half being the smaller, such
+        as those that a network has not trained with as outliers (:class:`kdgraph.parents.networks.exposure.RowsOutliers`). None: all.
     """
 
-    def __init__(self, source: Table | Simulation, n: Count = 1000, columns: Literal["same", "cycle"] = "same") -> None:
+    def __init__(self, source: Table | Simulation, n: Count = 1000, columns: Literal["same", "cycle"] = "same", half: Half = None) -> None:
         self.source = source
         self.n = n
         self.columns = columns
+        self.half: Half = half
         check_parameters(self)
+        if half is not None and isinstance(source, Simulation):
+            raise ParameterError(f"half must be null, since {source.name} is a simulation and not divided, got {half}")
 
     def prefetch(self, progress: Callable[[str], None] | None = None) -> None:
         """Make sure that the other data set is on this machine."""
@@ -47,7 +53,7 @@ class OtherDataset:
             self.source.prefetch(progress)
 
     def sets(self, splits: Splits, rng: np.random.Generator) -> list[OodSet]:
-        """One set with rows like the training rows.
+        """One set with rows like the training rows, by the name of the other data set and of its half.
 
         Raises
         ------
@@ -65,7 +71,8 @@ class OtherDataset:
         else:
             X, repaired = _like(train, X, other, self.source.name)
             X = splits.scaling.apply(X)
-        return [OodSet(self.source.name, X, facts={**facts, "repaired": repaired})]
+        name = self.source.name if self.half is None else f"{self.source.name}_{self.half}_half"
+        return [OodSet(name, X, facts={**facts, "repaired": repaired})]
 
     def _rows(self, rng: np.random.Generator) -> tuple[np.ndarray, Dataset | None, dict[str, Any]]:
         """Rows as they are measured, the table that they come from, and facts."""
@@ -75,9 +82,10 @@ class OtherDataset:
             warnings.simplefilter("ignore", UserWarning)  # of what matters where rows are learnt from
             table = self.source.load()
         tests = table.roles is not None and (table.roles == TEST).any()
-        among = np.flatnonzero(table.roles == TEST) if tests else np.arange(len(table.y))
+        among = np.flatnonzero(in_half(table, self.half) & (table.roles == TEST if tests else True))
         chosen = rng.choice(among, min(self.n, len(among)), replace=False)
         rows = f"{len(chosen):,} at random of {len(among):,}{' test' if tests else ''} rows"
+        rows += f" of the {self.half} half of the classes" if self.half else ""
         return table.X[chosen], table, {**table.facts, "rows": rows}
 
 

@@ -7,12 +7,12 @@ import warnings
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from kdgraph.data.dataset import Dataset, Task
-from kdgraph.data.files.paths import existing, file_stem, said, sha256_of, suffix_of
+from kdgraph.data.files.paths import existing, file_stem, itself, said, sha256_of, suffix_of
 from kdgraph.data.frames import ColumnOptions, Require, from_frame
 from kdgraph.data.frames.roles import roles_of_indices
 from kdgraph.errors import DataError
@@ -36,6 +36,8 @@ class TableFile:
     indices : a .json or .npz file with row numbers from 0 by role (train, test, and calibration if there is one); others are unused.
     name : what runs are called; None: the file's name without its ending.
     """
+
+    reads: ClassVar = {"path": itself, "indices": itself}
 
     def __init__(
         self,

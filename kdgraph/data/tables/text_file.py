@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from kdgraph.data.dataset import Dataset
-from kdgraph.data.files.paths import existing, file_stem, said, sha256_of
+from kdgraph.data.files.paths import existing, file_stem, itself, said, sha256_of
 from kdgraph.data.frames.cautions import warn_of_copies
 from kdgraph.data.frames.wording import no_such_column
 from kdgraph.data.tables.words import HashCount, hash_names, hashed, mean_vectors, without_furniture
@@ -19,6 +19,14 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SUFFIXES = (".csv", ".tsv", ".parquet", ".pq")
+
+
+def files_of(path: Path) -> list[Path]:
+    """The files of texts: one, or those in the subfolders of a folder, in the order of their names; what begins with a dot is left out."""
+    if not path.is_dir():
+        return [path]
+    folders = sorted(entry for entry in path.iterdir() if entry.is_dir() and not entry.name.startswith("."))
+    return [file for folder in folders for file in sorted(folder.iterdir()) if file.is_file() and not file.name.startswith(".")]
 
 
 class TextFile:
@@ -41,6 +49,8 @@ class TextFile:
     Words are lower-case runs of two or more letters or digits; a row is how often each column's words are in the text, with sign, divided
     by its L2 norm (``HashingVectorizer``). A text without words is a row of zeros.
     """
+
+    reads: ClassVar = {"path": files_of, "vectors": itself}
 
     def __init__(
         self,
@@ -132,12 +142,10 @@ class TextFile:
 
 
 def _folder(path: Path, encoding: str) -> tuple[list[str], pd.Series, dict[str, str]]:
-    """Texts and labels of a folder of folders, in the order of their names; what begins with a dot is left out."""
+    """Texts and labels of a folder of folders."""
     import pandas as pd
 
-    folders = sorted(entry for entry in path.iterdir() if entry.is_dir() and not entry.name.startswith("."))
-    files = [file for folder in folders for file in sorted(folder.iterdir()) if file.is_file() and not file.name.startswith(".")]
-    if not files:
+    if not (files := files_of(path)):
         raise DataError(
             f"{said(path)} is a folder without subfolders of texts; it needs one for each class, such as {path.name}/spam/1.txt"
         )

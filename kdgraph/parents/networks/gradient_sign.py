@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, islice
 from typing import Any
 
+import joblib
 import numpy as np
 import torch.nn.functional as F
 from torch import Tensor
 
-from kdgraph.data.dataset import OodSet, Splits
+from kdgraph.data.dataset import Dataset, OodSet, Splits
 from kdgraph.data.sources import OodSource
 from kdgraph.errors import DataError, ParameterError
 from kdgraph.parameters import Count, NonNegative, check_parameters
@@ -18,14 +21,19 @@ from kdgraph.parents.posthoc import seeded_clone
 
 BRIGHTEST = 255
 """The intensity that is 1."""
+KEPT = 2
+"""Trained networks that stay in memory."""
+_trained: OrderedDict[str, Any] = OrderedDict()
+"""Networks by a hash of the rows and the settings that they were trained with; the one asked for last is last."""
 
 
 class GradientSign:
     """Images x + ε · sign(∇ₓ loss), cut to [0, 1], one set for each ε (Goodfellow, Shlens and Szegedy, 2015, Section 4).
 
     As in Figure 5 of the tree-based detector's paper (TOOD), which moves images that are out of distribution. The network is trained on
-    the same training rows as the parent, and is another one: nothing is known of the parent. The loss is the cross-entropy of the class
-    that the network predicts, so that no label is needed.
+    the same training rows as the parent, and is another one: nothing is known of the parent. All sets of these training rows are moved
+    against one network; a random state that is not set is made of the rows. The loss is the cross-entropy of the class that the network
+    predicts, so that no label is needed.
 
     Parameters
     ----------
@@ -56,13 +64,18 @@ class GradientSign:
         ------
         DataError
             If the training rows are no images.
+        NotAtHand
+            If the images are not at hand; nothing is trained then.
         """
         train = splits.train
         if not train.are_images:
             raise DataError(f"{train.name} has vectors, and images are moved here, by intensities of pixels; choose another ood")
-        network: Any = seeded_clone(self.network, int(rng.integers(2**31 - 1))).fit(train.X, train.y)
+        drawn = iter(self._images(splits, rng))
+        if not (first := list(islice(drawn, 1))):
+            return
+        network = _once_trained(self.network, train)
         accuracy = f"{network.score(splits.test.X, splits.test.y):.3f}"
-        for each in self._images(splits, rng):
+        for each in chain(first, drawn):
             sign = np.sign(network.input_gradient(each.X, _loss))
             for level in map(float, self.levels):
                 epsilon = np.float32(level / BRIGHTEST)
@@ -75,6 +88,17 @@ class GradientSign:
             return self.of.sets(splits, rng)
         rows = rng.choice(len(splits.test.y), min(self.n, len(splits.test.y)), replace=False)
         return [OodSet("fgsm", splits.test.X[rows])]
+
+
+def _once_trained(network: Any, train: Dataset) -> Any:
+    """A clone of the network that is trained on these rows; once, for all that ask for it while it is kept."""
+    key = joblib.hash((type(network), network.get_params(), train.fingerprint))
+    if key not in _trained:
+        _trained[key] = seeded_clone(network, int(train.fingerprint[:7], 16)).fit(train.X, train.y)
+    _trained.move_to_end(key)
+    while len(_trained) > KEPT:
+        _trained.popitem(last=False)
+    return _trained[key]
 
 
 def _loss(logits: Tensor) -> Tensor:

@@ -202,7 +202,7 @@ def test_one_bit_sixteen_bits_palettes_and_transparency_are_read(tmp_path):
     [
         ("a.zip", b"no zip", "is no zip file, or damaged"),
         ("a.tar", b"", "must be one of these: .npz, .zip, idx files"),
-        ("a/b.png", b"no picture", "dataset.path=.*: b.png cannot be read as a picture"),
+        ("a/b.png", b"no picture", "dataset.path=.*: b.png cannot be read as a picture: .*; repair or remove it, or leave out all such"),
         ("a/b.txt", b"no picture", "has no pictures"),
     ],
 )
@@ -211,6 +211,39 @@ def test_what_holds_no_pictures_is_told(tmp_path, name, content, message):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(DataError, match=message):
         ImageFiles(str(tmp_path / name.partition("/")[0])).load()
+
+
+@pytest.mark.parametrize("where", ["drawn", "drawn.zip"])
+@pytest.mark.parametrize("damage", ["cut short", "changed", "empty"])
+def test_one_picture_that_cannot_be_read_is_told_or_left_out(drawn, where, damage):
+    folder, images = drawn
+    file = folder / "drawn/cats/1.PNG"
+    content = file.read_bytes()
+    content = {"cut short": content[:40], "changed": content[:45] + bytes(20) + content[65:], "empty": b""}[damage]
+    file.write_bytes(content)
+    with zipfile.ZipFile(folder / "drawn.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in sorted((folder / "drawn").rglob("*.*")):
+            archive.write(file, file.relative_to(folder / "drawn"))
+    with pytest.raises(DataError, match=r"^dataset.path=.*: cats/1.PNG cannot be read as a picture: .*: dataset.unreadable=skip$"):
+        ImageFiles(str(folder / where)).load()
+    with pytest.warns(UserWarning, match=r"^drawn: left out are 1 that cannot be read as pictures, such as cats/1.PNG$"):
+        dataset = ImageFiles(str(folder / where), unreadable="skip").load()
+    np.testing.assert_array_equal(np.rint(dataset.X[:, 0] * 255), images[1:])
+    assert dataset.facts["unreadable"].startswith("1 that")
+
+
+def test_an_archive_that_is_damaged_inside_is_told(drawn):
+    """What the archive raises of a picture in it, not the picture's own format."""
+    file = drawn[0] / "noise.zip"
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("a.pgm", b"P5 8 8 255\n" + np.random.default_rng(0).integers(0, 60, 64, dtype=np.uint8).tobytes())
+    content = bytearray(file.read_bytes())
+    content[40:70] = b"\xff" * 30
+    file.write_bytes(content)
+    with pytest.raises(DataError, match=r"a.pgm cannot be read as a picture: "):
+        ImageFiles(str(file)).load()
+    with pytest.raises(DataError, match=r"noise.zip has no picture that can be read, of 1$"):
+        ImageFiles(str(file), unreadable="skip").load()
 
 
 def test_images_without_labels_only_test_and_are_a_set_out_of_distribution(tmp_path, mnist):

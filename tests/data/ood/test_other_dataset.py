@@ -15,6 +15,7 @@ from kdgraph.data.ood.other_dataset import OtherDataset
 from kdgraph.data.scaling import Scaling
 from kdgraph.data.simulations import Shapes, Spiral
 from kdgraph.errors import DataError, NotAtHand, ParameterError
+from kdgraph.parents.networks.exposure import RowsOutliers
 from tests.data.ood import trained
 
 
@@ -68,6 +69,33 @@ def test_official_test_rows_are_preferred():
     drawn = draw(rows("trained", 4), other, n=1000)
     assert {tuple(row) for row in drawn.X} == {tuple(row) for row in other.X[roles == TEST]}
     assert drawn.facts == {"id": 3, "source": "openml", "rows": "4 at random of 4 test rows", "repaired": []}
+
+
+@pytest.mark.parametrize("has_roles", [False, True])
+def test_a_half_of_the_classes_tests_what_the_other_half_has_trained_with(has_roles):
+    labels = np.arange(40) % 5
+    roles = np.repeat(np.array([TRAIN, TEST], dtype=np.int8), 20) if has_roles else None
+    other = Dataset.from_labels("other", np.random.default_rng(0).random((40, 4)), labels, roles=roles)
+    of = {tuple(row.astype(np.float32)): label for row, label in zip(other.X, labels, strict=True)}
+    found = {}
+    for half in ("first", "second"):
+        (drawn,) = OtherDataset(Given(other), n=100, half=half).sets(trained.on(rows("trained", 4)), np.random.default_rng(0))
+        n = {"first": 16, "second": 24}[half] // (2 if has_roles else 1)
+        words = f"{n} at random of {n}{' test' if has_roles else ''} rows of the {half} half of the classes"
+        assert (drawn.name, drawn.facts["rows"], len(drawn.X)) == (f"other_{half}_half", words, n)
+        exposed = RowsOutliers(source=Given(other), half=half).like(np.zeros((1, 4)), np.random.default_rng(0))(
+            200, np.random.default_rng(1)
+        )
+        found[half] = {of[tuple(row)] for row in drawn.X.astype(np.float32)}, {of[tuple(row)] for row in exposed}
+    assert found == {"first": ({0, 1}, {0, 1}), "second": ({2, 3, 4}, {2, 3, 4})}
+
+
+def test_what_has_no_classes_has_no_half():
+    with pytest.raises(ParameterError, match=r"^half must be null, since spiral is a simulation and not divided, got first$"):
+        OtherDataset(Spiral(), half="first")
+    alike = replace(rows("other", 4), y=np.zeros(12, dtype=int), classes=np.array(["none"]))
+    with pytest.raises(DataError, match=r"^other has no classes to be divided into halves; give half=null, or choose another data set$"):
+        OtherDataset(Given(alike), half="second").sets(trained.on(rows("trained", 4)), np.random.default_rng(0))
 
 
 def test_roles_without_test_rows_say_nothing():

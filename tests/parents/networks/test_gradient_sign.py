@@ -9,8 +9,10 @@ from sklearn.datasets import load_digits
 from sklearn.ensemble import ExtraTreesClassifier
 
 from kdgraph.data.dataset import Dataset, OodSet, Splits
-from kdgraph.errors import DataError, ParameterError
+from kdgraph.data.ood import Several
+from kdgraph.errors import DataError, NotAtHand, ParameterError
 from kdgraph.parents.networks import ConvolutionalNetwork, GradientSign
+from kdgraph.parents.networks.gradient_sign import KEPT, _once_trained, _trained
 
 
 def network(**more) -> ConvolutionalNetwork:
@@ -90,6 +92,47 @@ def test_images_of_another_source_keep_its_name_and_facts(splits):
     (found,) = source.sets(splits, np.random.default_rng(0))
     assert source.of.fetched and found.name == "grey" and found.params == {"shade": 0.5, "epsilon": 2 / 255}
     assert found.facts["rows"] == "2" and found.facts["moved"].startswith("2/255 against a network of test accuracy ")
+
+
+@pytest.fixture
+def fitted(monkeypatch) -> list[int]:
+    """Grows by the number of rows whenever a network is trained."""
+    found, fit = [], ConvolutionalNetwork.fit
+
+    def noted(self, X, y, *more):
+        found.append(len(X))
+        return fit(self, X, y, *more)
+
+    monkeypatch.setattr(ConvolutionalNetwork, "fit", noted)
+    _trained.clear()
+    return found
+
+
+class Absent:
+    """A source of images that are not here."""
+
+    def sets(self, splits, rng):
+        raise NotAtHand("no images here")
+
+
+def test_nothing_is_trained_for_images_that_are_not_at_hand(splits, fitted):
+    with pytest.raises(NotAtHand):
+        next(iter(GradientSign(network(), Absent()).sets(splits, np.random.default_rng(0))))
+    assert fitted == []
+
+
+def test_several_sets_are_moved_against_one_network_and_other_rows_or_settings_against_another(splits, fitted):
+    little = network(max_epochs=1, random_state=None)
+    sources = {key: GradientSign(network(max_epochs=1, random_state=None), n=n, levels=[8]) for key, n in (("few", 5), ("more", 9))}
+    few, more = Several(sources).sets(splits, np.random.default_rng(0))
+    assert len(few.X) == 5 and len(more.X) == 9 and few.facts == more.facts and fitted == [400]
+    assert _once_trained(little, splits.train) is _once_trained(network(max_epochs=1, random_state=None), splits.train)
+    _once_trained(little, splits.calibration)
+    _once_trained(network(max_epochs=2), splits.calibration)
+    assert fitted == [400, 100, 100] and len(_trained) == KEPT
+    again = Several(sources).sets(splits, np.random.default_rng(0))  # it is forgotten by now, and trained as before
+    np.testing.assert_array_equal(next(iter(again)).X, few.X)
+    assert len(fitted) == 4
 
 
 def test_what_cannot_be_moved_is_told():

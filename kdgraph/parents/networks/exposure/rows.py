@@ -6,11 +6,12 @@ import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from kdgraph.data.dataset import TEST, TRAIN, Dataset
+from kdgraph.data.halves import Half, in_half
 from kdgraph.data.images.shape import like_images_of
 from kdgraph.data.sources import Fetched, Simulation
 from kdgraph.errors import DataError, ParameterError
@@ -30,7 +31,7 @@ class RowsOutliers(Outliers):
     ----------
     source : where the rows come from, as in the group ``dataset``.
     half : "first" or "second": only the rows of that half of the sorted classes, of an odd number the first half being the smaller; so the
-        other classes can test. None: all.
+        other half can test (``half`` of :class:`~kdgraph.data.ood.OtherDataset`). None: all.
     n : rows that are kept in memory, drawn at random; all where there are fewer.
 
     References
@@ -39,7 +40,7 @@ class RowsOutliers(Outliers):
     """
 
     source: Any
-    half: Literal["first", "second"] | None = None
+    half: Half = None
     n: Count = 10_000
 
     def prefetch(self, progress: Callable[[str], None] | None = None) -> None:
@@ -67,7 +68,7 @@ class RowsOutliers(Outliers):
         return from_rows(np.ascontiguousarray(_like(rows.shape[1:], X, self.source.name), dtype=np.float32))
 
 
-def _chosen(table: Dataset, half: str | None) -> np.ndarray:
+def _chosen(table: Dataset, half: Half) -> np.ndarray:
     """Int[m]: rows that train, of a half of the classes."""
     if table.roles is None:
         trains = np.ones(len(table.y), dtype=bool)
@@ -76,10 +77,7 @@ def _chosen(table: Dataset, half: str | None) -> np.ndarray:
     else:  # images without labels: no row can train a classifier, and any can be an outlier, those that test last
         tests = table.roles == TEST
         trains = ~tests if not tests.all() else tests
-    if half is not None:
-        is_first = table.y < len(table.classes) // 2
-        trains &= is_first if half == "first" else ~is_first
-    return np.flatnonzero(trains)
+    return np.flatnonzero(trains & in_half(table, half))
 
 
 def _like(shape: tuple[int, ...], X: np.ndarray, name: str) -> np.ndarray:
