@@ -1,4 +1,4 @@
-"""Models of finished runs."""
+"""Models of finished runs, and what they said."""
 
 from __future__ import annotations
 
@@ -6,16 +6,32 @@ from pathlib import Path
 from typing import Any
 
 from experiments.common.runs import Record
+from kdgraph.answers import Evaluation, Model
 from kdgraph.config import RunConfig
+from kdgraph.persistence import read
 from kdgraph.runner import stages
+from kdgraph.runner.store import FOLDER
 from kdgraph.runner.stored import StoredStages
 from kdgraph.runner.watch import Watch
 
 
 def models_of(record: Record, folder: Path) -> tuple[Any, Any, Any]:
     """Splits, parent and calibrated model of a finished run: from the store below ``folder``, else fitted again, which gives the same."""
-    config = RunConfig(**record["config"], out=str(folder), method=record["method"])
-    splits = stages.split(config.dataset, config.seed)
-    stored = StoredStages(config, splits, Watch())
+    stored = _stages_of(record, folder)
     parent = stored.fit().value
-    return splits, parent, stored.calibrate(parent).value
+    return stored.splits, parent, stored.calibrate(parent).value
+
+
+def evaluation_of(record: Record, folder: Path) -> Evaluation:
+    """What both models of a finished run said of each set of rows, also of sets that they drew from them: as :func:`models_of`."""
+    path = folder / FOLDER / record["store"]["evaluate"]
+    if path.exists():
+        return read(path.read_bytes(), f"store entry {path}").value
+    stored = _stages_of(record, folder)
+    parent = stored.fit().value
+    return stored.evaluate(Model(parent), stored.calibrate(parent).value).value
+
+
+def _stages_of(record: Record, folder: Path) -> StoredStages:
+    config = RunConfig(**record["config"], out=str(folder), method=record["method"])
+    return StoredStages(config, stages.split(config.dataset, config.seed), Watch())

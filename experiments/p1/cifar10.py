@@ -12,9 +12,10 @@ from typing import Any
 
 import pandas as pd
 
-from experiments.common.markdown import counted, head, line, number
+from experiments.common.markdown import counted, head, line, number, spread
 from experiments.common.published import cell, read_published
 from experiments.common.runs import Record, runs_of
+from experiments.common.settings import apart, by_size
 
 TABLES = {"Table 1": "ViT-B16", "Table 4": "ResNet-50"}
 """Of the paper, and whose numbers they are."""
@@ -40,6 +41,8 @@ COLUMNS = {
 }
 """A metric, and the set out of distribution, of runs → metric and set of ``published.csv``, title."""
 PARENTS = {"lenet": "LeNet-5"}
+FREE = ("dataset.n_train", "dataset.n_calibration", "dataset.n_test", "parent.max_epochs")
+"""What smaller runs may have otherwise; numbers of rows have tables of their own, epochs lines."""
 NOTE = """\
 Mean ± standard deviation over seeds; the paper does not say what its ± is, nor whether that of accuracy is in percent. What it calls MCE
 is in its authors' implementation a mean of gaps, the expected calibration error in 29 bins, and so it is here; the largest gap, which is
@@ -52,44 +55,60 @@ either, so that column is still kinder to these two than to the others."""
 
 
 def beside(records: Sequence[Record]) -> str:
-    """For each method what the two tables have and what runs found, a line each; markdown."""
-    frame = pd.DataFrame(row for record in records for row in _rows(record))
-    if frame.empty:
-        return "no run of CIFAR-10 is there"
-    frame = frame.drop_duplicates(["parent", "method", "seed", "column"])  # a parent is in each run that stands on it
+    """For each number of rows, for each method: what the two tables have and what runs found, a line each; markdown."""
+    parts = [part for rows, group in by_size(records).items() for part in (_title(rows, group), _table(group))]
+    return "\n\n".join([*parts, NOTE]) if parts else "no run of CIFAR-10 is there"
+
+
+def _title(rows: str, records: Sequence[Record]) -> str:
+    seeds = counted([len({record["seed"] for record in records})], "seed")
+    return f"## Dey et al., Tables 1 and 4, CIFAR-10: {rows}, {seeds}"
+
+
+def _table(records: Sequence[Record]) -> str:
+    """Of runs with as many rows."""
+    of_method = apart(records, [(_parent(record), _method(record)) for record in records])
+    of_parent = apart(records, [_parent(record) for record in records], ["parent", "preprocess"])
+    frame = pd.DataFrame(row for found in zip(records, of_method, of_parent, strict=True) for row in _rows(*found))
+    frame = frame.drop_duplicates(["of", "method", "seed", "column"])  # a parent is in each run that stands on it
     lines = head(["method", "of", *(title for *_, title in COLUMNS.values())])
     for method in (name for name in METHODS if name in set(frame.method)):
         lines += _lines(method, frame[frame.method == method])
-    sizes = {(record["dataset"]["n_train"], record["dataset"]["n_calibration"], record["dataset"]["n_test"]) for record in records}
-    rows = "; ".join("{:,} training, {:,} calibration, {:,} test rows".format(*size) for size in sorted(sizes))
-    title = f"## Dey et al., Tables 1 and 4, CIFAR-10: {rows}, {counted([frame.seed.nunique()], 'seed')}"
-    return "\n\n".join([title, "\n".join(lines), NOTE])
+    return "\n".join(lines)
 
 
-def _rows(record: Record) -> Iterable[dict[str, Any]]:
-    """One row for each number that a column shows, of the method and of its parent."""
+def _parent(record: Record) -> str:
     node = record["config"]["parent"]
-    known = {"parent": PARENTS.get(node["name"]) or str(node.get("model", node["name"])), "seed": record["seed"]}
-    method = record["calibrator"] if record["gate"] == "none" else f"gated_{record['calibrator']}"
+    return PARENTS.get(node["name"]) or str(node.get("model", node["name"]))
+
+
+def _method(record: Record) -> str:
+    return record["calibrator"] if record["gate"] == "none" else f"gated_{record['calibrator']}"
+
+
+def _rows(record: Record, of_method: str, of_parent: str) -> Iterable[dict[str, Any]]:
+    """One row for each number that a column shows, of the method and of its parent."""
     for entry in record["metrics"]:
         column = " ".join(filter(None, [entry["metric"], entry["ood"]]))
         value = entry["value"]
         if column == "error":
             column, value = "accuracy", 100 * (1 - value)
         if column in COLUMNS and value is not None:
-            yield {**known, "method": "parent" if entry["of"] == "parent" else method, "column": column, "value": value}
+            method, setting = ("parent", of_parent) if entry["of"] == "parent" else (_method(record), of_method)
+            of = ", ".join(filter(None, [_parent(record), "here", setting]))
+            yield {"of": of, "method": method, "seed": record["seed"], "column": column, "value": value}
 
 
 def _lines(method: str, frame: pd.DataFrame) -> Iterable[str]:
-    """Of one method: the tables that have it, then ours on each parent."""
+    """Of one method: the tables that have it, then ours on each parent and with each setting."""
     published = read_published(Path(__file__).parent)
     published = published[published.method == METHODS[method]]
     for table, encoder in TABLES.items():
         if len(of := published[published.item == table]):
             cells = [_printed(of, metric, ood) for metric, ood, _ in COLUMNS.values()]
             yield line([f"**{METHODS[method]}**", f"{table}, {encoder}", *cells])
-    for parent, of in frame.groupby("parent", sort=False):
-        yield line([METHODS[method], f"{parent}, here", *(_measured(of[of.column == column].value) for column in COLUMNS)])
+    for where, of in frame.groupby("of", sort=False):
+        yield line([METHODS[method], str(where), *(spread(of[of.column == column].value, digits=2) for column in COLUMNS)])
 
 
 def _printed(published: pd.DataFrame, metric: str, ood: str) -> str:
@@ -98,18 +117,11 @@ def _printed(published: pd.DataFrame, metric: str, ood: str) -> str:
     return f"{cell(of, 2)} ± {number(float(of.spread.iloc[0]), 2)}" if len(of) else cell(of)
 
 
-def _measured(values: pd.Series) -> str:
-    """Mean ± standard deviation; no deviation of one seed, a dash of none."""
-    spread = f" ± {number(float(values.std()), 2)}" if len(values) > 1 else ""
-    return number(float(values.mean()), 2) + spread if len(values) else "–"
-
-
 def main(arguments: Sequence[str]) -> None:
     """Print the table of the runs below a folder."""
     folder = Path(arguments[0] if arguments else "outputs")
-    sizes = ["dataset.n_train", "dataset.n_calibration", "dataset.n_test"]
-    transformers = runs_of("paper/p1/cifar10_vit", folder, free=[*sizes, "parent.model", "parent.device"])
-    print(beside([*runs_of("paper/p1/cifar10", folder, free=sizes), *transformers]))
+    transformers = runs_of("paper/p1/cifar10_vit", folder, free=[*FREE, "parent.model", "parent.device"])
+    print(beside([*runs_of("paper/p1/cifar10", folder, free=FREE), *transformers]))
 
 
 if __name__ == "__main__":

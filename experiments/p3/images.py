@@ -13,17 +13,18 @@ from typing import Any
 
 import pandas as pd
 
-from experiments.common.markdown import head, line
+from experiments.common.markdown import counted, head, line, spread
 from experiments.common.runs import Record, runs_of
-from experiments.p3.records import DETECTED, spread, table_of
-from experiments.p3.study import Study, tables
+from experiments.common.settings import apart, by_size
+from experiments.p3.records import DETECTED
+from experiments.p3.study import Study, measured, tables
 from kdgraph.parents.networks.gradient_sign import BRIGHTEST
 
 _APPENDIX = "Appendix E, table "
 MNIST = Study(
     experiment="paper/p3/mnist",
     title="Tables 3, 4 and Appendix E",
-    note="10,000 training rows in place of 60,000, also of the autoencoder; sets may be subsets with another split (see the record).",
+    note="The paper trains with 60,000 rows, the autoencoder too; sets may be subsets with another split (see the record).",
     datasets={"mnist": "MNIST", "fashion_mnist": "Fashion-MNIST"},
     sets={
         "medmnist": "MedMNIST",
@@ -55,8 +56,8 @@ MNIST = Study(
 CIFAR = Study(
     experiment="paper/p3/cifar",
     title="Table 5 and Appendix E",
-    note="4,000 training rows in place of 50,000, for the autoencoder, the trees and LeNet-5, so that the networks are far weaker than "
-    "those of the paper's table; sets may be subsets with another split (see the record). The autoencoder sees no test image, where the "
+    note="The paper has 50,000 training rows. Fewer, for the autoencoder, the trees and LeNet-5, make networks that are far weaker than "
+    "those of its table; sets may be subsets with another split (see the record). The autoencoder sees no test image, where the "
     "paper's is trained on those of every set, out of distribution too. The paper's AUPR of other methods is of five rows in distribution "
     "for each that is out of it.",
     datasets={"cifar10": "CIFAR-10", "cifar100": "CIFAR-100"},
@@ -85,31 +86,34 @@ CIFAR = Study(
     },
 )
 STUDIES = (MNIST, CIFAR)
+FREE = ("dataset.n_train", "dataset.n_calibration", "dataset.n_test", "parent.max_epochs", "parent.encoder.max_epochs")
+"""What smaller runs may have otherwise; numbers of rows have tables of their own, epochs lines."""
 
 
 def beside(records: Sequence[Record]) -> str:
     """Three tables for each data set of each study among the records of a sweep, published and found; markdown."""
     moved = [record for record in records if _epsilons(record)]
-    frame = table_of((record for record in records if record not in moved), ["parent.name"])
-    parts = [part for study in STUDIES for part in tables(study, frame)] + ([fgsm(moved)] if moved else [])
+    frame = measured([record for record in records if record not in moved])
+    parts = [part for study in STUDIES for part in tables(study, frame)] + [fgsm(rows, of) for rows, of in by_size(moved).items()]
     return "\n\n".join(parts) if parts else "no run of images is there"
 
 
-def fgsm(records: Sequence[Record]) -> str:
+def fgsm(rows: str, records: Sequence[Record]) -> str:
     """AUROC against images that are moved against a network, a column for each step: Figure 5, which prints no number."""
-    rows = [
-        {"dataset": record["dataset"]["name"], "method": record["method"], "set": entry["ood"], "value": entry["value"]}
-        | {"level": round(BRIGHTEST * entry["params"]["epsilon"])}
-        for record in records
+    named = [(CIFAR.datasets.get(r["dataset"]["name"], r["dataset"]["name"]), CIFAR.methods.get(r["method"], r["method"])) for r in records]
+    found = [
+        {"title": f"{dataset} against {entry['ood']}: {', '.join(filter(None, [method, setting]))}", "seed": record["seed"]}
+        | {"value": entry["value"], "level": round(BRIGHTEST * entry["params"]["epsilon"])}
+        for record, (dataset, method), setting in zip(records, named, apart(records, named), strict=True)
         for entry in _epsilons(record)
     ]
-    frame = pd.DataFrame(rows)
+    frame = pd.DataFrame(found)
     levels = sorted(frame.level.unique())
     lines = head(["AUROC against", *(f"ε = {level}/{BRIGHTEST}" for level in levels)])
-    for (dataset, name, method), of in frame.groupby(["dataset", "set", "method"], sort=False):
-        title = f"{CIFAR.datasets.get(dataset, dataset)} against {name}: {CIFAR.methods.get(method, method)}"
-        lines.append(line([title, *(spread(of[of.level == level].value, 100, 1) for level in levels)]))
-    return "## TOOD, Figure 5: images out of distribution, moved against a network of the same training rows\n\n" + "\n".join(lines)
+    for title, of in frame.groupby("title", sort=False):
+        lines.append(line([str(title), *(spread(of[of.level == level].value, 100, 1) for level in levels)]))
+    title = f"## TOOD, Figure 5: images out of distribution, moved against a network of the same training rows: {rows}"
+    return f"{title}, {counted([frame.seed.nunique()], 'seed')}\n\n" + "\n".join(lines)
 
 
 def _epsilons(record: Record) -> list[Mapping[str, Any]]:
@@ -117,11 +121,15 @@ def _epsilons(record: Record) -> list[Mapping[str, Any]]:
     return [e for e in record["metrics"] if e["of"] == DETECTED and e["metric"] == "auroc" and "epsilon" in (e.get("params") or {})]
 
 
+def read(folder: Path) -> list[Record]:
+    """Records of its runs below a folder."""
+    experiments = [*(study.experiment for study in STUDIES), "paper/p3/cifar_fgsm"]
+    return [record for name in experiments for record in runs_of(name, folder, free=FREE)]
+
+
 def main(arguments: Sequence[str]) -> None:
     """Print the tables of the runs below a folder."""
-    folder = Path(arguments[0] if arguments else "outputs")
-    experiments = [*(study.experiment for study in STUDIES), "paper/p3/cifar_fgsm"]
-    print(beside([record for name in experiments for record in runs_of(name, folder, free=["dataset.n_train"])]))
+    print(beside(read(Path(arguments[0] if arguments else "outputs"))))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from experiments.common.markdown import number
 from experiments.common.runs import Record
 
 IN = "in distribution"
@@ -50,11 +49,3 @@ def by_seed(frame: pd.DataFrame, metric: str, at: str, **where: Any) -> tuple[li
         chosen = chosen[chosen[column] == value]
     wide = chosen.pivot(index="seed", columns=at, values="value").dropna()
     return list(wide.columns), wide.to_numpy(float)
-
-
-def spread(values: np.ndarray | pd.Series, factor: float = 1.0, digits: int = 3) -> str:
-    """Mean ± standard deviation; a dash of none, no deviation of one."""
-    values = factor * np.asarray(values, dtype=float)
-    if not len(values):
-        return "–"
-    return number(float(values.mean()), digits) + (f" ± {number(float(values.std(ddof=1)), digits)}" if len(values) > 1 else "")

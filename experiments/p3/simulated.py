@@ -15,10 +15,10 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from experiments.common.claims import Claim, verdicts
-from experiments.common.markdown import counted, head, line, number
+from experiments.common.markdown import counted, head, line, number, spread
 from experiments.common.runs import Record, runs_of
 from experiments.p3.panels import Curve, Panel, side_by_side
-from experiments.p3.records import APHD, IN, by_seed, spread, table_of
+from experiments.p3.records import APHD, IN, by_seed, table_of
 from kdgraph.data.simulations import PointCloud
 from kdgraph.errors import KdgError
 from kdgraph.figures import save
@@ -125,18 +125,28 @@ def figure_7(frame: pd.DataFrame) -> Figure:
     return side_by_side(panels, ylabel="APHD", note=f"lines: means, bands: 5 to 95 % of {seeds}; sets of 100 rows", columns=2)
 
 
+def read(folder: Path) -> list[Record]:
+    """Records of its runs below a folder."""
+    return runs_of(EXPERIMENT, folder, free=FOLLOW)
+
+
+def draw(records: Sequence[Record], folder: Path) -> None:
+    """Both figures; of no runs the first, which needs none."""
+    save(figure_6(), folder / "figure6", ["png"], dpi=200)
+    if records:
+        save(figure_7(table_of(records, ["dataset.n_dims"])), folder / "figure7", ["png"], dpi=200)
+
+
 def main() -> None:
     """Print the tables of the runs below a folder, and draw the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("outputs", type=Path, nargs="?", default=Path("outputs"), help="where the runs are")
     parser.add_argument("--figures", type=Path, default=Path("outputs/p3_figures"), help="where the pictures go")
     given = parser.parse_args()
-    records = runs_of(EXPERIMENT, given.outputs, free=FOLLOW)
+    records = read(given.outputs)
     print(beside(records))
     given.figures.mkdir(parents=True, exist_ok=True)
-    save(figure_6(), given.figures / "figure6", ["png"], dpi=200)
-    if records:
-        save(figure_7(table_of(records, ["dataset.n_dims"])), given.figures / "figure7", ["png"], dpi=200)
+    draw(records, given.figures)
 
 
 if __name__ == "__main__":

@@ -1,14 +1,15 @@
 """Average pairwise Hamming distance against training rows, with given and with shuffled labels, Figure 4: what
-``kdg run experiment=paper/p3/size_labels`` prints at its end.
+``kdg run experiment=paper/p3/size_labels`` and ``…/size_labels_latent`` print at their end.
 
-``python -m experiments.p3.size_labels outputs`` prints it again, from any subset of the runs, and draws the figure.
+``python -m experiments.p3.size_labels outputs`` prints both again, from any subset of the runs, and draws the figures.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -16,24 +17,65 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from experiments.common.claims import Claim, verdicts
-from experiments.common.markdown import counted, head, line, number
+from experiments.common.markdown import counted, head, line, number, spread
 from experiments.common.runs import Record, runs_of
 from experiments.p3.panels import Curve, Panel, side_by_side
-from experiments.p3.records import APHD, IN, by_seed, spread, table_of
+from experiments.p3.records import APHD, IN, by_seed, table_of
 from kdgraph.errors import KdgError
 from kdgraph.figures import save
-from kdgraph.figures.style import BLUE, GREEN, ORANGE, PURPLE, VERMILLION, Role
+from kdgraph.figures.style import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILLION, Role
 
-EXPERIMENT = "paper/p3/size_labels"
 METHODS = {"tood_given": "given labels", "tood_shuffled": "shuffled labels"}
-SETS = {
-    IN: ("test rows", Role(BLUE)),
-    "uniform": ("uniform", Role(VERMILLION, marker="^")),
-    "gaussian": ("Gaussian", Role(ORANGE, marker="P")),
-    "shifted": ("shifted", Role(PURPLE, marker="v")),
-    "permuted": ("permuted", Role(GREEN, marker="D")),
-}
-"""What they are called, and how they are drawn."""
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """One experiment.
+
+    Attributes
+    ----------
+    experiment, of : its name in ``conf/``, and what its rows are.
+    datasets : in distribution, as runs call them, and their titles.
+    sets : rows of each data set, in and out of distribution, as runs call them: title, and how they are drawn.
+    ticks : numbers of rows on the axis.
+    """
+
+    experiment: str
+    of: str
+    datasets: Mapping[str, str]
+    sets: Mapping[str, tuple[str, Role]]
+    ticks: Sequence[float]
+
+
+TABLES = Sizes(
+    experiment="paper/p3/size_labels",
+    of="tables",
+    datasets={"digits": "digits", "breast_cancer": "breast cancer", "mnist_784": "MNIST's pixels"},
+    sets={
+        IN: ("test rows", Role(BLUE)),
+        "uniform": ("uniform", Role(VERMILLION, marker="^")),
+        "gaussian": ("Gaussian", Role(ORANGE, marker="P")),
+        "shifted": ("shifted", Role(PURPLE, marker="v")),
+        "permuted": ("permuted", Role(GREEN, marker="D")),
+    },
+    ticks=(50, 200, 800, 3200),
+)
+IMAGES = Sizes(
+    experiment="paper/p3/size_labels_latent",
+    of="images behind an autoencoder of the same rows",
+    datasets={"mnist": "MNIST", "fashion_mnist": "Fashion-MNIST"},
+    sets={
+        IN: ("test rows", Role(BLUE)),
+        "uniform": ("uniform", Role(VERMILLION, marker="^")),
+        "cifar10_grey": ("CIFAR-10 in grey", Role(ORANGE, marker="P")),
+        "notmnist": ("notMNIST", Role(PURPLE, marker="v")),
+        "omniglot_inverted": ("Omniglot, inverted", Role(SKY, marker="X")),
+        "emnist_letters": ("EMNIST letters", Role(GREEN, marker="D")),
+    },
+    ticks=(50, 200, 800, 3200, 10000),
+)
+STUDIES = {"figure4": TABLES, "figure4_images": IMAGES}
+"""By the names of their pictures."""
 
 
 def measured(records: Sequence[Record]) -> pd.DataFrame:
@@ -47,79 +89,100 @@ def measured(records: Sequence[Record]) -> pd.DataFrame:
 def beside(records: Sequence[Record]) -> str:
     """APHD at both ends, AUROC with all rows, and what the paper says of them, of the records of a sweep; markdown."""
     frame = measured(records)
-    if frame.empty:
-        return "no run of the numbers of training rows is there"
-    title = f"## TOOD, Figure 4: {counted([frame.seed.nunique()], 'seed')}; the paper draws it and prints no number"
-    return "\n\n".join([title, distances(frame), aurocs(frame), verdicts(claims(frame))])
+    parts = []
+    for sizes in STUDIES.values():
+        mine = frame[frame.dataset.isin(sizes.datasets)] if len(frame) else frame
+        if len(mine):
+            seeds = counted([mine.seed.nunique()], "seed")
+            title = f"## TOOD, Figure 4, {sizes.of}: {seeds}; the paper draws it and prints no number"
+            parts += [title, aurocs(mine, sizes), distances(mine, sizes), verdicts(claims(mine, sizes))]
+    return "\n\n".join(parts) if parts else "no run of the numbers of training rows is there"
 
 
-def distances(frame: pd.DataFrame) -> str:
+def distances(frame: pd.DataFrame, sizes: Sizes) -> str:
     """Mean APHD of each set, with the fewest and with the most rows."""
-    return _table(frame, "APHD", lambda of: number(float(of[of.metric == APHD].value.mean()), 4))
+    return _table(frame, sizes, "APHD", list(sizes.sets), lambda of: number(float(of[of.metric == APHD].value.mean()), 4))
 
 
-def aurocs(frame: pd.DataFrame) -> str:
+def aurocs(frame: pd.DataFrame, sizes: Sizes) -> str:
     """AUROC of rows in sets of 100, mean ± standard deviation over seeds."""
-    without = {key: named for key, named in SETS.items() if key != IN}
-    return _table(frame, "AUROC", lambda of: spread(of[of.metric == "auroc"].value, digits=2), without)
+    outside = [name for name in sizes.sets if name != IN]
+    return _table(frame, sizes, "AUROC", outside, lambda of: spread(of[of.metric == "auroc"].value, digits=2))
 
 
-def _table(frame: pd.DataFrame, title: str, said, sets=SETS) -> str:
-    lines = head([title, "labels", "training rows", *(named for named, _ in sets.values())])
+def _table(frame: pd.DataFrame, sizes: Sizes, title: str, names: Sequence[str], said: Callable[[pd.DataFrame], str]) -> str:
+    lines = head([title, "labels", "training rows", *(sizes.sets[name][0] for name in names)])
     for (dataset, method), of in frame.groupby(["dataset", "method"], sort=False):
         for rows in (of.rows.min(), of.rows.max()):
             at = of[of.rows == rows]
-            lines.append(line([str(dataset), METHODS[str(method)], f"{rows:,}", *(said(at[at.set == name]) for name in sets)]))
+            cells = [said(at[at.set == name]) for name in names]
+            lines.append(line([sizes.datasets[str(dataset)], METHODS[str(method)], f"{rows:,}", *cells]))
     return "\n".join(lines)
 
 
-def claims(frame: pd.DataFrame) -> Iterator[Claim]:
+def claims(frame: pd.DataFrame, sizes: Sizes) -> Iterator[Claim]:
     """That more rows give a larger APHD, that what is out of distribution has the smaller one, and that labels do not matter."""
+    frame = frame[frame.set.isin(sizes.sets)]
+    called = {name: title for name, (title, _) in sizes.sets.items()}
     for (dataset, method), of in frame.groupby(["dataset", "method"], sort=False):
-        where = f"{dataset}, {METHODS[str(method)]}"
+        where = f"{sizes.datasets[str(dataset)]}, {METHODS[str(method)]}"
         at = of[of.metric == APHD].groupby(["set", "rows"]).value.mean().unstack("rows")
-        falls = [SETS[str(name)][0] for name, row in at.iterrows() if not row.iloc[-1] > row.iloc[0]]
+        falls = [called[str(name)] for name, row in at.iterrows() if not row.iloc[-1] > row.iloc[0]]
         found = f"from {at.columns[0]:,} to {at.columns[-1]:,} rows; it falls of {', '.join(falls)}" if falls else "of all sets"
         yield Claim(f"more training rows give a larger APHD of all sets (Section 6), {where}", not falls, found)
         last = at[at.columns[-1]]
-        above = [SETS[str(name)][0] for name in last.index if name != IN and last[name] >= last[IN]]
+        above = [called[str(name)] for name in last.index if name != IN and last[name] >= last[IN]]
         found = f"with {at.columns[-1]:,} rows it is larger of {', '.join(above)}" if above else "of none it is larger"
         yield Claim(f"APHD is smaller out of distribution (Section 3.2), {where}", not above, found)
     for dataset, of in frame[frame.metric == "auroc"].groupby("dataset", sort=False):
         most = of[of.rows == of.rows.max()].groupby(["set", "method"]).value.mean().unstack("method")
         if set(METHODS) <= set(most):
             apart = (most.tood_given - most.tood_shuffled).abs()
-            found = ", ".join(f"{SETS[str(name)][0]} {number(g, 2)} and {number(s, 2)}" for name, g, s in most[list(METHODS)].itertuples())
-            text = f"results are as good as without shuffling the labels (Section 6), {dataset}: AUROC within .05 in all sets"
+            found = ", ".join(f"{called[str(name)]} {number(g, 2)} and {number(s, 2)}" for name, g, s in most[list(METHODS)].itertuples())
+            where = sizes.datasets[str(dataset)]
+            text = f"results are as good as without shuffling the labels (Section 6), {where}: AUROC within .05 in all sets"
             yield Claim(text, bool((apart <= 0.05).all()), f"given and shuffled: {found}")
 
 
-def figure_4(frame: pd.DataFrame) -> Figure:
+def figure_4(frame: pd.DataFrame, sizes: Sizes) -> Figure:
     """APHD against the number of training rows: a column for each data set, given labels above, shuffled ones below."""
-    panels, datasets = {}, list(dict.fromkeys(frame.dataset))
+    panels, datasets = {}, [name for name in sizes.datasets if name in set(frame.dataset)]
     for method, labels in METHODS.items():
         for dataset in datasets:
             curves = {}
-            for name, (called, role) in SETS.items():
+            for name, (called, role) in sizes.sets.items():
                 rows, values = by_seed(frame, APHD, "rows", dataset=dataset, method=method, set=name)
-                curves[called] = Curve(np.array(rows, dtype=float), values, role)
-            panels[f"{dataset}, {labels}"] = Panel(curves, "training rows", log=True, ticks=[50, 200, 800, 3200])
+                if len(values):
+                    curves[called] = Curve(np.array(rows, dtype=float), values, role)
+            panels[f"{sizes.datasets[dataset]}, {labels}"] = Panel(curves, "training rows", log=True, ticks=list(sizes.ticks))
     seeds = counted([len(curve.y) for panel in panels.values() for curve in panel.curves.values()], "seed")
     note = f"lines: means, bands: 5 to 95 % of {seeds}; sets of 100 rows"
     return side_by_side(panels, ylabel="APHD", note=note, columns=len(datasets))
 
 
+def read(folder: Path) -> list[Record]:
+    """Records of its runs below a folder."""
+    return [record for sizes in STUDIES.values() for record in runs_of(sizes.experiment, folder)]
+
+
+def draw(records: Sequence[Record], folder: Path) -> None:
+    """A picture of each experiment that has runs."""
+    frame = measured(records)
+    for name, sizes in STUDIES.items() if len(frame) else ():
+        if len(mine := frame[frame.dataset.isin(sizes.datasets)]):
+            save(figure_4(mine, sizes), folder / name, ["png"], dpi=200)
+
+
 def main() -> None:
-    """Print the tables of the runs below a folder, and draw the figure."""
+    """Print the tables of the runs below a folder, and draw the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("outputs", type=Path, nargs="?", default=Path("outputs"), help="where the runs are")
     parser.add_argument("--figures", type=Path, default=Path("outputs/p3_figures"), help="where the pictures go")
     given = parser.parse_args()
-    records = runs_of(EXPERIMENT, given.outputs)
+    records = read(given.outputs)
     print(beside(records))
-    if records:
-        given.figures.mkdir(parents=True, exist_ok=True)
-        save(figure_4(measured(records)), given.figures / "figure4", ["png"], dpi=200)
+    given.figures.mkdir(parents=True, exist_ok=True)
+    draw(records, given.figures)
 
 
 if __name__ == "__main__":

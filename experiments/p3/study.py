@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from experiments.common.markdown import counted, head, line
+from experiments.common.markdown import counted, head, line, spread
 from experiments.common.published import cell, read_published
-from experiments.p3.records import spread
+from experiments.common.runs import Record
+from experiments.common.settings import apart, by_size
+from experiments.p3.records import table_of
 
 PARENTS = {
     "extra_trees_latent": "extremely randomised trees on latents",
@@ -51,16 +53,32 @@ class Study:
     stands_for: Mapping[str, str] = field(default_factory=dict)
 
 
+def measured(records: Sequence[Record]) -> pd.DataFrame:
+    """As :func:`~experiments.p3.records.table_of`, beside it what tells runs of one method apart.
+
+    ``rows`` says how many there were, ``setting`` and ``parent_setting`` what else differs among runs with as many rows.
+    """
+    frames = []
+    for dataset in dict.fromkeys(record["dataset"]["name"] for record in records):
+        for rows, group in by_size(record for record in records if record["dataset"]["name"] == dataset).items():
+            parents = [record["config"]["parent"]["name"] for record in group]
+            settings = apart(group, [record["method"] for record in group])
+            of_parents = apart(group, parents, ["parent", "preprocess"])
+            for record, setting, parent, of_parent in zip(group, settings, parents, of_parents, strict=True):
+                frames.append(table_of([record]).assign(rows=rows, setting=setting, parent=parent, parent_setting=of_parent))
+    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+
+
 def tables(study: Study, frame: pd.DataFrame) -> list[str]:
-    """Parts of markdown: a title with its notes, then tables for each data set, of what :func:`~experiments.p3.records.table_of` gives."""
+    """Parts of markdown: for each number of rows a title with its notes, then tables for each data set, of what :func:`measured` gives."""
     mine = frame[frame.dataset.isin(study.datasets)] if len(frame) else frame
-    if mine.empty:
-        return []
-    parts = [f"## TOOD, {study.title}: {counted([mine.seed.nunique()], 'seed')}", f"{study.note}\n{NOTE}"]
-    for dataset in (name for name in study.datasets if name in set(mine.dataset)):
-        of = mine[mine.dataset == dataset]
-        parts += [table(of, study, dataset, metric) for metric in study.metrics]
-        parts.append(f"Error on {study.datasets[dataset]} in percent: {_errors(of)}.")
+    parts = []
+    for rows, same in mine.groupby("rows", sort=False) if len(mine) else ():
+        parts += [f"## TOOD, {study.title}: {rows}, {counted([same.seed.nunique()], 'seed')}", f"{study.note}\n{NOTE}"]
+        for dataset in (name for name in study.datasets if name in set(same.dataset)):
+            of = same[same.dataset == dataset]
+            parts += [table(of, study, dataset, metric) for metric in study.metrics]
+            parts.append(f"Error on {study.datasets[dataset]} in percent: {_errors(of)}.")
     return parts
 
 
@@ -73,9 +91,10 @@ def table(frame: pd.DataFrame, study: Study, dataset: str, metric: str) -> str:
     for title, (method, items) in study.published.items():
         printed = [_printed(published, method, items, study.stands_for.get(name, name)) for name in study.sets]
         lines += [line([f"**{title}**", *printed])] if set(printed) != {"–"} else []
-    for method in (name for name in study.methods if name in set(frame.method)):
-        of = frame[(frame.metric == metric) & (frame.method == method)]
-        lines.append(line([study.methods[method], *(spread(of[of.set == name].value, 100, 1) for name in study.sets)]))
+    for method, title in study.methods.items():
+        for setting, of in frame[frame.method == method].groupby("setting", sort=False):
+            cells = [spread(of[(of.metric == metric) & (of.set == name)].value, 100, 1) for name in study.sets]
+            lines.append(line([", ".join(filter(None, [title, str(setting)])), *cells]))
     return "\n".join(lines)
 
 
@@ -87,5 +106,8 @@ def _printed(published: pd.DataFrame, method: str, items: Sequence[str], ood: st
 
 def _errors(frame: pd.DataFrame) -> str:
     """Of each parent, once for each seed."""
-    of = frame[frame.metric == "error"].drop_duplicates(["name", "seed"])
-    return ", ".join(f"{PARENTS.get(name, name)} {spread(each.value, 100, 1)}" for name, each in of.groupby("name", sort=False))
+    of = frame[frame.metric == "error"].drop_duplicates(["parent", "parent_setting", "seed"])
+    return ", ".join(
+        f"{PARENTS.get(name, name)}{f' ({setting})' if setting else ''} {spread(each.value, 100, 1)}"
+        for (name, setting), each in of.groupby(["parent", "parent_setting"], sort=False)
+    )

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from experiments.common.markdown import counted, head, line, number
+from experiments.common.markdown import counted, head, line, number, spread
 from experiments.common.published import cell, read_published
 from experiments.common.runs import Record, runs_of
-from experiments.p3.records import IN, spread, table_of
+from experiments.p3.records import IN, table_of
 from kdgraph.components import build
 from kdgraph.runner.stages import split, stage_rng
 
@@ -78,9 +78,14 @@ def outside_of(record: Record) -> dict[str, float]:
     return {name: float(((low > X) | (high < X)).any(axis=1).mean()) for name, X in {IN: splits.test.X, **drawn}.items()}
 
 
+def read(folder: Path) -> list[Record]:
+    """Records of its runs below a folder."""
+    return runs_of(EXPERIMENT, folder)
+
+
 def main(arguments: Sequence[str]) -> None:
     """Print the tables of the runs below a folder."""
-    print(beside(runs_of(EXPERIMENT, Path(arguments[0] if arguments else "outputs"))))
+    print(beside(read(Path(arguments[0] if arguments else "outputs"))))
 
 
 if __name__ == "__main__":

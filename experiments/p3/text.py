@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from experiments.common.runs import Record, runs_of
-from experiments.p3.records import table_of
-from experiments.p3.study import Study, tables
+from experiments.p3.study import Study, measured, tables
 
 GROUPS = {"newsgroups_computer": "computers", "newsgroups_sports": "sports", "newsgroups_politics": "politics"}
 OTHERS = {"movies": "reviews of movies (in place of IMDB's)", "news": "AG News"}
@@ -49,14 +48,19 @@ STUDIES = [_study(name, titles, table) for titles, table in ((GROUPS, "Table 6")
 
 def beside(records: Sequence[Record]) -> str:
     """Three tables for each data set among the records of a sweep, published and found; markdown."""
-    frame = table_of(records, ["parent.name"])
+    frame = measured(records)
     parts = [part for study in STUDIES for part in tables(study, frame)]
     return "\n\n".join(parts) if parts else "no run of texts is there"
 
 
+def read(folder: Path) -> list[Record]:
+    """Records of its runs below a folder."""
+    return runs_of("paper/p3/text", folder)
+
+
 def main(arguments: Sequence[str]) -> None:
     """Print the tables of the runs below a folder."""
-    print(beside(runs_of("paper/p3/text", Path(arguments[0] if arguments else "outputs"))))
+    print(beside(read(Path(arguments[0] if arguments else "outputs"))))
 
 
 if __name__ == "__main__":

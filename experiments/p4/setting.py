@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from experiments.common.markdown import counted, head, line, number, signed
+from experiments.common.markdown import counted, head, line, number, signed, spread
 from experiments.common.published import read_published
 from experiments.common.runs import Record
 from experiments.common.splits import half_width
@@ -214,8 +214,7 @@ def _interval(both: pd.DataFrame, draws: int = 1000) -> str:
 
 def _mean(frame: pd.DataFrame, method: str, metric: str, factor: float = 1.0) -> str:
     values = factor * frame[(frame.method == method) & (frame.metric == metric)].value
-    digits = 1 if factor > 1 else 3
-    return number(float(values.mean()), digits) + (f" ± {number(float(values.std()), digits)}" if len(values) > 1 else "")
+    return spread(values, digits=1 if factor > 1 else 3)
 
 
 def _said(published: pd.DataFrame, item: str, method: str | None, digits: int, metric: str | None = None) -> str:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from experiments.tabular_ood.ranking import beside
+import pytest
+
+from experiments.tabular_ood.picture import rank_lines
+from experiments.tabular_ood.ranking import beside, draw
+from kdgraph.figures.style import BLACK, BLUE
+from kdgraph.results.comparison.ranks import Ranks
 from tests.results.conftest import make_record
 
 
@@ -15,7 +20,7 @@ def run(dataset: str, method: str, auroc: float, oce: float, ece: float, sets: t
     return make_record(dataset, method, values=numbers, of_parent=of_parent, simulated=False)
 
 
-def told(iso_ece: float, sets: tuple[str, ...] = ("near", "noise")) -> str:
+def runs(iso_ece: float, sets: tuple[str, ...] = ("near", "noise")) -> list[dict]:
     """Eight tables on which density is .01 above k-NN, and whitened KDF has half of isotonic regression's OCE at an ECE of .03."""
     records = []
     for i in range(8):
@@ -26,7 +31,11 @@ def told(iso_ece: float, sets: tuple[str, ...] = ("near", "noise")) -> str:
             run(name, "isotonic", 0.7 + more, 0.4, iso_ece, sets),
             run(name, "kdf_whitened", 0.9 + more, 0.2, 0.03, sets),
         ]
-    return beside(records)
+    return records
+
+
+def told(iso_ece: float) -> str:
+    return beside(runs(iso_ece))
 
 
 def test_methods_stand_by_mean_rank_and_claims_follow_from_the_numbers():
@@ -45,3 +54,33 @@ def test_a_gate_that_costs_too_much_fails():
         "FAIL: kdf_whitened has on average less OCE than all that is no gate, and an ECE of at most isotonic's + 0.003. ECE +.0040"
         in told(0.026)
     )
+
+
+def test_every_method_has_a_line_in_the_order_of_ranks():
+    mean = {"a": 1.25, "b": 2.0, "c (parent)": 2.75, "d": 4.0}
+    ranks = Ranks(mean, 8, 20.0, 12.0, 0.001, critical_difference=1.6)
+    (axes,) = rank_lines({"AUROC": ranks}).axes
+    lines = {line.get_gid(): line for line in axes.lines}
+    points = {name: lines[f"rank {name}"] for name in mean}
+    assert [(at.get_xdata()[0], at.get_ydata()[0]) for at in points.values()] == [(1.25, 0), (2.0, 1), (2.75, 2), (4.0, 3)]
+    assert axes.yaxis_inverted(), "the best is at the top"
+    assert [at.get_markerfacecolor() for at in points.values()] == [BLUE, BLUE, "white", BLACK]
+    assert ranks.groups == [["a", "b", "c (parent)"], ["c (parent)", "d"]]
+    bars = [lines[f"not told apart {i}"] for i in range(2)]
+    assert [tuple(round(y) for y in bar.get_ydata()) for bar in bars] == [(0, 2), (2, 3)]
+    assert bars[0].get_xdata()[0] < bars[1].get_xdata()[0] < axes.get_xlim()[0], "beside each other, left of the axis"
+    (shade,) = (patch for patch in axes.patches if patch.get_gid() == "shade")
+    assert (shade.get_x(), shade.get_width()) == (1.25, pytest.approx(1.6))
+    assert axes.get_title(loc="left") == "AUROC, 8 data sets" and axes.get_xlabel() == "mean rank; critical difference 1.6"
+
+
+def test_who_leaves_probabilities_as_they_are_has_no_rank_of_them(tmp_path):
+    records = runs(0.03)
+    for record in records:
+        if record["method"] in ("knn", "density"):
+            record["metrics"] = [e | {"value": 0.5} if e["metric"] == "oce" else e for e in record["metrics"]]
+    assert [path.suffix for path in draw(records, tmp_path / "ranks")] == [".svg", ".png"]
+    text = (tmp_path / "ranks.svg").read_text()
+    auroc, oce = text.split("OCE, 8 data sets")
+    assert all(name in auroc for name in ("density", "knn", "kdf_whitened"))
+    assert "kdf_whitened" in oce and "random_forest (parent)" in oce and "knn" not in oce and "density" not in oce

@@ -34,7 +34,7 @@ def rows_of(said: str) -> list[list[str]]:
 
 def test_ours_stands_beside_both_tables():
     said = cifar10.beside([record(method, seed, 0.1 + 0.2 * seed) for method in ("oe", "gated_isotonic", "kdn") for seed in range(2)])
-    assert "8,000 training, 2,000 calibration, 1,000 test rows, 2 seeds" in said
+    assert "8,000 training rows, 2,000 calibration rows, 1,000 test rows, 2 seeds" in said
     assert rows_of(said)[1:] == [
         ["**Parent**", "Table 1, ViT-B16", "98.06 ± .00", ".00 ± .00", "–", ".76 ± .01", ".47 ± .01", ".44 ± .06", ".28 ± .08"],
         ["**Parent**", "Table 4, ResNet-50", "77.78 ± .00", ".09 ± .00", "–", ".47 ± .00", ".30 ± .00", ".87 ± .00", ".90 ± .00"],
@@ -54,6 +54,24 @@ def test_parents_of_one_sweep_have_lines_of_their_own():
     vit = {"name": "encoder", "model": "a/folder"}
     rows = rows_of(cifar10.beside([record("kdn", 0, 0.5), record("kdn", 0, 0.125, parent=vit)]))
     assert [row[1:3] for row in rows if row[0] == "KDN"] == [["LeNet-5, here", "50.00"], ["a/folder, here", "87.50"]]
+
+
+def test_runs_with_other_rows_have_a_table_and_those_with_other_epochs_a_line():
+    lenet = {"name": "lenet", "max_epochs": 10}
+    long = record("kdn", 0, 0.125, parent={**lenet, "max_epochs": 50, "device": "cuda"})
+    small = record("kdn", 0, 0.25, parent=lenet)
+    small["config"]["dataset"], small["dataset"]["n_train"] = {"n_train": 500}, 500
+    said = cifar10.beside([record("kdn", 0, 0.5, parent=lenet), long, small])
+    assert [row.partition(": ")[2] for row in said.splitlines() if row.startswith("## ")] == [
+        "500 training rows, 2,000 calibration rows, 1,000 test rows, 1 seed",
+        "8,000 training rows, 2,000 calibration rows, 1,000 test rows, 1 seed",
+    ]
+    assert [row[1:3] for row in rows_of(said) if row[0] == "KDN"] == [
+        ["LeNet-5, here", "75.00"],
+        ["LeNet-5, here, parent.max_epochs=10", "50.00"],
+        ["LeNet-5, here, parent.max_epochs=50", "87.50"],
+    ]
+    assert [row[1] for row in rows_of(said) if row[0] == "Parent"][1:] == [f"LeNet-5, here, parent.max_epochs={n}" for n in (10, 50)]
 
 
 def test_no_published_number_is_missing():

@@ -80,3 +80,28 @@ def test_images_that_are_moved_have_a_column_for_each_step():
     said = images.beside(made)
     assert said.startswith("## TOOD, Figure 5") and "Table 5" not in said and "ε = 8/255" in said
     assert rows_of(said) == [["CIFAR-10 against svhn: TOOD, shuffled labels", "90.5 ± 0.7", "82.5 ± 0.7"]]
+    made[1]["config"]["detector"] = {"set_size": 50}
+    apart = rows_of(images.beside(made))
+    assert apart == [
+        ["CIFAR-10 against svhn: TOOD, shuffled labels", "90.0", "82.0"],
+        ["CIFAR-10 against svhn: TOOD, shuffled labels, detector.set_size=50", "91.0", "83.0"],
+    ]
+
+
+def test_numbers_of_rows_have_tables_of_their_own_and_other_settings_lines():
+    few, many = (runs("cifar10", ["knn", "energy"], range(2)) for _ in range(2))
+    for each, n_train in ((few, 100), (many, 4000)):
+        for run in each:
+            run["config"]["dataset"], run["dataset"]["n_train"] = {"n_train": n_train}, n_train
+    many[1]["config"]["parent"] = {"name": "forest", "max_epochs": 3}
+    said = images.beside([*many, *few])
+    first, second = said.split("## TOOD, Table 5 and Appendix E: ")[1:]
+    assert first.startswith("100 training rows, 100 calibration rows, 100 test rows, 2 seeds") and second.startswith("4,000 training rows")
+    auroc = [[row[:3:2] for row in rows_of(part.partition("| AUPR")[0]) if not row[0].startswith("**")] for part in (first, second)]
+    assert auroc[0] == [["k-NN on latents", "90.5 ± 0.7"], ["energy of LeNet-5", "90.5 ± 0.7"]]
+    assert auroc[1] == [
+        ["k-NN on latents", "90.0"],
+        ["k-NN on latents, parent.max_epochs=3", "91.0"],
+        ["energy of LeNet-5", "90.5 ± 0.7"],
+    ]
+    assert "Error on CIFAR-10 in percent: forest 90.5 ± 0.7, forest (parent.max_epochs=3) 91.0." in second

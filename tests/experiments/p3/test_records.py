@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from experiments.p3.records import APHD, IN, by_seed, spread, table_of
+from experiments.p3.records import APHD, IN, by_seed, table_of
 from tests.experiments.p3.made import record
 
 
@@ -30,8 +30,3 @@ def test_seeds_that_lack_a_value_are_left_out() -> None:
     at, values = by_seed(frame, "m", "d", method="a")
     assert at == [1, 2]
     np.testing.assert_array_equal(values, [[0.2, 0.1], [0.3, 0.4]])
-
-
-def test_a_spread_is_a_mean_and_a_standard_deviation() -> None:
-    assert spread(np.array([0.2, 0.4]), 100, 1) == "30.0 ± 14.1"
-    assert spread(pd.Series([0.5])) == ".500" and spread(np.array([])) == "–"

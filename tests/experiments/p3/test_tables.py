@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from experiments.p3 import simulated, size_labels, tabular
+from experiments.p3 import images, simulated, size_labels, tabular, text
+from experiments.p3.__main__ import main
 from tests.experiments.p3.made import record, rows_of
 
 
@@ -65,7 +66,7 @@ def sizes(permuted: float) -> list[dict]:
         return lambda name, metric: 0.9 if metric == "auroc" else scores[name] - 0.0001 * rows
 
     return [
-        record("digits", method, seed, list(size_labels.SETS)[1:], value(rows, method), n_train=rows)
+        record("digits", method, seed, list(size_labels.TABLES.sets)[1:], value(rows, method), n_train=rows)
         for method in ("tood_given", "tood_shuffled")
         for rows in (50, 400, 400)  # a table that has given all its rows is there more than once
         for seed in (0, 1)
@@ -88,6 +89,15 @@ def test_figures_are_drawn_of_them() -> None:
         np.asarray(lines["TOOD, given labels"][0].get_ydata(), dtype=float), 0.9 - (0.05 - 0.01 * np.array([2, 5, 20]) + 0.0005)
     )
     assert len(simulated.figure_6(50).axes) == 3
-    drawn = size_labels.figure_4(size_labels.measured(sizes(0.15)))
+    drawn = size_labels.figure_4(size_labels.measured(sizes(0.15)), size_labels.TABLES)
     assert [axes.get_title() for axes in drawn.axes] == ["digits, given labels", "digits, shuffled labels"]
-    assert all(len(axes.lines) == len(size_labels.SETS) for axes in drawn.axes)
+    assert all(len(axes.lines) == len(size_labels.TABLES.sets) for axes in drawn.axes)
+
+
+def test_one_command_prints_all_of_them_and_draws(tmp_path, monkeypatch, capsys) -> None:
+    for module, records in ((simulated, clouds(True)), (size_labels, sizes(0.15)), (text, []), (images, [])):
+        monkeypatch.setattr(module, "read", lambda folder, records=records: records if folder == tmp_path else [])
+    main([str(tmp_path), "--figures", str(tmp_path / "drawn"), "--only", "size_labels", "simulated", "text", "images"])
+    said = capsys.readouterr().out
+    assert said.index("## TOOD, Figure 4, tables") < said.index("## TOOD, Figure 7") < said.index("no run of texts")
+    assert {path.name for path in (tmp_path / "drawn").iterdir()} == {"figure4.png", "figure6.png", "figure7.png"}

@@ -11,7 +11,7 @@ def test_ours_stands_beside_what_was_published():
     config = {"parent": {"name": "extra_trees"}}
     runs = [record("newsgroups_computer", "tood_given", s, others, lambda name, metric, s=s: 0.9 + 0.02 * s, config) for s in range(2)]
     said = text.beside(runs)
-    assert said.count("## TOOD, Table 6, computers in distribution: 2 seeds") == 1 and "Table 2" not in said
+    assert said.count("## TOOD, Table 6, computers in distribution: 100 training rows") == 1 and "2 seeds" in said and "Table 2" not in said
     rows = rows_of(said)
     assert rows[0] == ["**TOOD, published**", "99.7", "99.2"]
     assert ["**MSP, published**", "62.0", "63.0"] in rows

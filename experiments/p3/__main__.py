@@ -1,0 +1,44 @@
+"""Print every table of this folder's README but those of the theorems, from finished runs: ``python -m experiments.p3 outputs``.
+
+With ``--figures FOLDER`` it draws Figures 3, 4, 6 and 7 too. Any subset of the runs will do; ``--only text images`` is faster, since
+finding the runs of an experiment means composing it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from experiments.p3 import figure3, images, simulated, size_labels, tabular, text
+from kdgraph.errors import KdgError
+
+STUDIES = {"tabular": tabular, "simulated": simulated, "size_labels": size_labels, "text": text, "images": images}
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Print the tables of the runs below a folder, and draw."""
+    parser = argparse.ArgumentParser(
+        prog="python -m experiments.p3", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("outputs", type=Path, nargs="?", default=Path("outputs"), help="where the runs are")
+    parser.add_argument("--figures", type=Path, help="where pictures go; without it none is drawn")
+    parser.add_argument("--only", nargs="+", choices=STUDIES, default=list(STUDIES), help="these studies")
+    given = parser.parse_args(arguments)
+    if given.figures is not None:
+        given.figures.mkdir(parents=True, exist_ok=True)
+    for name in given.only:
+        module = STUDIES[name]
+        records = module.read(given.outputs)
+        print(f"{module.beside(records)}\n", flush=True)
+        if given.figures is not None and hasattr(module, "draw"):
+            module.draw(records, given.figures)
+        if given.figures is not None and module is images and any(record["method"] in figure3.METHODS for record in records):
+            figure3.draw(given.outputs, given.figures / "figure3.png")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except KdgError as error:
+        sys.exit(str(error))
