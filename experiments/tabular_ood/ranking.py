@@ -1,7 +1,8 @@
 """Rank the methods of the benchmark of out-of-distribution detection on tables, in and out of distribution, with tests.
 
 ``kdg run experiment=bench/tabular_ood`` prints this at its end; ``python -m experiments.tabular_ood.ranking outputs
-[bench/tabular_ood_openml]`` prints it again and, with a file's name as the third word, draws the critical differences.
+[bench/tabular_ood_openml]`` prints it again and, with a file's name as the third word (without an ending: SVG and PNG), draws the critical
+differences.
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ import pandas as pd
 from experiments.common.claims import Claim, verdicts
 from experiments.common.markdown import head, line, number, signed
 from experiments.common.runs import Record, runs_of_tables
-from kdgraph.figures import Ranked, critical_difference_diagram, save
+from experiments.tabular_ood.picture import rank_lines
+from kdgraph.figures import save
 from kdgraph.results.comparison.compared import Compared, compared
 from kdgraph.results.comparison.paired import compare
 from kdgraph.results.comparison.pooled import pooled
+from kdgraph.results.comparison.ranks import Ranks, rank
 from kdgraph.results.comparison.study import Study, study
 from kdgraph.results.records import Found
 
@@ -43,12 +46,25 @@ def beside(records: Sequence[Record]) -> str:
     return "\n\n".join(parts)
 
 
-def draw(records: Sequence[Record], file: Path) -> None:
-    """Critical differences of AUROC and OCE, means over the sets of each run, over the tables."""
+def draw(records: Sequence[Record], file: Path) -> list[Path]:
+    """Critical differences of AUROC and OCE, means over the sets of each run, over the tables.
+
+    A name without an ending gets SVG and PNG.
+    """
     together = pooled(study([Found(Path(), record) for record in records]))
-    found = {one.label: one.ranks for one in (_compared(together, name) for name in ("auroc", "oce")) if one.ranks}
-    panels = {label: Ranked(ranks.mean, ranks.critical_difference, ranks.groups, ranks.n, ranks.p) for label, ranks in found.items()}
-    save(critical_difference_diagram(panels), file.with_suffix(""), [file.suffix.removeprefix(".")])
+    shown = {name: _compared(together, name) for name in ("auroc", "oce")}
+    panels = {"AUROC": shown["auroc"].ranks, "OCE": _of_their_own(shown["oce"], together)}
+    formats = [file.suffix.removeprefix(".")] if file.suffix else ["svg", "png"]
+    return save(rank_lines({title: ranks for title, ranks in panels.items() if ranks}), file.with_suffix(""), formats)
+
+
+def _of_their_own(found: Compared, together: Study) -> Ranks | None:
+    """Ranks of parents, and of methods that say other probabilities than theirs: who only scores rows is its parent again."""
+    mean = found.mean
+    parents = {name: parent for name, parent in together.parent_of.items() if parent != name and {name, parent} <= set(mean)}
+    same = [name for name, parent in parents.items() if mean[name].equals(mean[parent])]
+    kept = mean.drop(columns=same).dropna(axis="columns")
+    return rank(kept) if len(kept) > 1 and len(kept.columns) > 2 else None
 
 
 def _compared(together: Study, metric: str) -> Compared:

@@ -1,0 +1,86 @@
+"""Mean ranks of many methods, a line each, and which of them a test does not tell apart: Demšar's diagram for more than he drew."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from kdgraph.figures.labels import LABEL_SIZE, NOTE_SIZE
+from kdgraph.figures.style import BLACK, BLUE, FULL_WIDTH, GREY, ID_SHADE, add_axes, fitted, new_figure, styled
+from kdgraph.results.comparison.ranks import Ranks
+
+PARENT = " (parent)"
+_NAMES, _BAR, _GAP, _LINE, _HEAD, _FOOT, _NOTE = 1.5, 0.055, 0.1, 0.148, 0.3, 0.36, 0.2  # inches
+
+
+def rank_lines(panels: Mapping[str, Ranks]) -> Figure:
+    """Draw panels side by side: methods from best to worst, each at its mean rank, and a bar beside those that are not told apart.
+
+    Parameters
+    ----------
+    panels : what was ranked → ranks.
+
+    Returns
+    -------
+    Figure
+        As wide as the page. Shaded: not farther from the best than the critical difference; these methods are filled and blue, parents
+        hollow.
+
+    References
+    ----------
+    Demšar, "Statistical comparisons of classifiers over multiple data sets", JMLR 2006, Section 3.2.2.
+    """
+    most = max(len(ranks.mean) for ranks in panels.values())
+    with styled():
+        figure = new_figure(FULL_WIDTH, _HEAD + _LINE * most + _FOOT + _NOTE)
+        each = (FULL_WIDTH - _GAP) / len(panels)
+        for i, (title, ranks) in enumerate(panels.items()):
+            margin = _NAMES + _BAR * (len(ranks.groups) + 1)
+            height = _LINE * len(ranks.mean)
+            bottom = _NOTE + _FOOT + _LINE * most - height
+            axes = add_axes(figure, i * each + margin, bottom, each - margin - _GAP, height, label=title)
+            _draw(axes, ranks, each - margin - _GAP)
+            axes.set_title(f"{title}, {ranks.n} data sets", fontsize=LABEL_SIZE + 1, loc="left")
+            axes.set_xlabel(f"mean rank; critical difference {ranks.critical_difference:.1f}", fontsize=NOTE_SIZE)
+        note = "bars: methods that Nemenyi's test does not tell apart; shaded: those not told apart from the best; hollow: parents"
+        figure.text(0.5, 0.5 * _NOTE / figure.get_figheight(), note, fontsize=NOTE_SIZE, color=GREY, ha="center", va="center")
+    return figure
+
+
+def _draw(axes: Axes, ranks: Ranks, width: float) -> None:
+    names, k = list(ranks.mean), len(ranks.mean)
+    best = set(ranks.best)
+    axes.set(xlim=(1 - 0.3, k + 0.3), ylim=(k - 0.5, -0.5), yticks=[])
+    axes.xaxis.set_major_locator(MaxNLocator(8, integer=True, steps=[1, 2, 5, 10], prune=None))
+    axes.spines["left"].set_visible(False)
+    first = ranks.mean[names[0]]
+    axes.axvspan(first, min(first + ranks.critical_difference, k + 0.3), color=ID_SHADE, zorder=0, gid="shade")
+    unit = (k + 0.6) / width * _BAR  # a bar's place in ranks
+    for i, name in enumerate(names):
+        color = BLUE if name in best else BLACK
+        is_parent = name.endswith(PARENT)
+        axes.plot((0.7, ranks.mean[name]), (i, i), color=GREY, linewidth=0.4, zorder=1)
+        face = "white" if is_parent else color
+        axes.plot(ranks.mean[name], i, marker="o", markersize=3.6, color=color, markerfacecolor=face, zorder=3, gid=f"rank {name}")
+        text = fitted(_figure_of(axes), name, LABEL_SIZE, _NAMES - 0.05)
+        axes.text(0.7 - unit * (len(ranks.groups) + 1), i, text, fontsize=LABEL_SIZE, ha="right", va="center", color=color)
+    for j, group in enumerate(ranks.groups):
+        ends = _ends(names, group)
+        x = 0.7 - unit * (len(ranks.groups) - j)
+        style: dict[str, Any] = {"color": BLUE if j == 0 else BLACK, "linewidth": 1.6, "solid_capstyle": "butt"}
+        axes.plot((x, x), (ends[0] - 0.4, ends[1] + 0.4), clip_on=False, gid=f"not told apart {j}", **style)
+
+
+def _ends(names: Sequence[str], group: Sequence[str]) -> tuple[int, int]:
+    """Lines of the first and the last of a group."""
+    at = [names.index(name) for name in group]
+    return min(at), max(at)
+
+
+def _figure_of(axes: Axes) -> Figure:
+    figure = axes.get_figure(root=True)
+    return cast("Figure", figure)
