@@ -14,7 +14,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import _num_samples
 
 from kdgraph import DensityGate, KernelDensityForest, KernelDensityNetwork
-from kdgraph.calibration import BestCalibrator, GroupWise, OdinCalibration, Refit, Retrained, ScoreMap, Uncalibrated
+from kdgraph.calibration import BestCalibrator, GroupWise, LinearPool, OdinCalibration, Refit, Retrained, ScoreMap, Uncalibrated
 from kdgraph.calibration.local import BinMeanShift, DensityRatio, LocalClassShares, LocalRecalibration
 from kdgraph.calibration.top_label import (
     BestConfidence,
@@ -80,6 +80,7 @@ ESTIMATORS = [
     ScoreMap(network(), method="temperature", random_state=0),
     OdinCalibration(network(), random_state=0),
     BestCalibrator(tree(), folds=2, random_state=0),
+    LinearPool(tree(), random_state=0),
     ClassPrecision(tree(), random_state=0),
     HistogramBinning(tree(), random_state=0),
     CumulativeConfidence(tree(), theta="best", random_state=0),

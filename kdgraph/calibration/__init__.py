@@ -2,7 +2,8 @@
 
 from kdgraph.calibration.baselines import Refit, Retrained, ScoreMap, Uncalibrated
 from kdgraph.calibration.groupwise import GroupWise
+from kdgraph.calibration.linear_pool import LinearPool
 from kdgraph.calibration.odin import OdinCalibration
 from kdgraph.calibration.selection import BestCalibrator
 
-__all__ = ["BestCalibrator", "GroupWise", "OdinCalibration", "Refit", "Retrained", "ScoreMap", "Uncalibrated"]
+__all__ = ["BestCalibrator", "GroupWise", "LinearPool", "OdinCalibration", "Refit", "Retrained", "ScoreMap", "Uncalibrated"]

@@ -8,8 +8,6 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, Any, ClassVar, cast
 
 import numpy as np
-from sklearn.base import clone
-from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import check_random_state
 
@@ -167,7 +165,4 @@ class BestCalibrator(Choice, Uncalibrated):
     def _fitted(self, name: str, train: Rows, rows: Rows) -> Any:
         if name == NONE:
             return self.estimator_
-        frozen = self.estimator_ if isinstance(self.estimator_, FrozenEstimator) else FrozenEstimator(self.estimator_)
-        candidate = clone(self._candidates()[name]).set_params(estimator=frozen)
-        given = {"X_calibration": rows.X, "y_calibration": self.classes_[rows.y], "sample_weight_calibration": rows.weight}
-        return candidate.fit(train.X, self.classes_[train.y], **given)
+        return self._behind(self._candidates()[name], train, rows)
