@@ -26,11 +26,11 @@ from kdgraph.results.comparison.ranks import Ranks, rank
 from kdgraph.results.comparison.study import Study, study
 from kdgraph.results.records import Found
 
-OURS = ("leaf_box", "density", "kdf", "kdf_whitened", "gated_whitened", "forest_gated_temperature")
+OURS = ("leaf_box", "density", "kdf", "kdf_whitened", "gated_whitened", "gated_linear_pool")
 """Scores of rows by trees or their density."""
 PEERS = ("knn", "lof", "mahalanobis")
 """What a score of rows is held against."""
-GATES = ("gated_isotonic", "gated_whitened", "forest_gated_temperature", "kdf", "kdf_whitened")
+GATES = ("gated_isotonic", "gated_whitened", "gated_linear_pool", "gated_acet_quick", "kdf", "kdf_whitened")
 """Probabilities that give way to the prior."""
 COST = 0.003
 """ECE that a gate may cost, against isotonic regression."""
@@ -47,15 +47,16 @@ def beside(records: Sequence[Record]) -> str:
 
 
 def draw(records: Sequence[Record], file: Path) -> list[Path]:
-    """Critical differences of AUROC and OCE, means over the sets of each run, over the tables.
-
-    A name without an ending gets SVG and PNG.
-    """
-    together = pooled(study([Found(Path(), record) for record in records]))
-    shown = {name: _compared(together, name) for name in ("auroc", "oce")}
-    panels = {"AUROC": shown["auroc"].ranks, "OCE": _of_their_own(shown["oce"], together)}
+    """Critical differences of :func:`ranks_of` as a picture; a name without an ending gets SVG and PNG."""
     formats = [file.suffix.removeprefix(".")] if file.suffix else ["svg", "png"]
-    return save(rank_lines({title: ranks for title, ranks in panels.items() if ranks}), file.with_suffix(""), formats)
+    return save(rank_lines(ranks_of(records)), file.with_suffix(""), formats)
+
+
+def ranks_of(records: Sequence[Record]) -> dict[str, Ranks]:
+    """By AUROC and by OCE, means over the sets of each run, over the tables."""
+    together = pooled(study([Found(Path(), record) for record in records]))
+    shown = {"AUROC": _compared(together, "auroc").ranks, "OCE": _of_their_own(_compared(together, "oce"), together)}
+    return {title: ranks for title, ranks in shown.items() if ranks}
 
 
 def _of_their_own(found: Compared, together: Study) -> Ranks | None:

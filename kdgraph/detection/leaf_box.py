@@ -50,7 +50,8 @@ class LeafBox(PartitionDetector):
         score(x) = -1/(T·d) Σ_t Σ_j 1[x_j outside [l_tj, u_tj]]
 
     takes O(T·d) a row behind the walk down the trees; its terms, summed over trees, are what :meth:`explain` gives. Boxes of single rows
-    exclude nearly everything: of breast_cancer with permuted columns the AUROC is .93 with ``min_samples=1`` and .98 with 5.
+    exclude nearly everything: of breast_cancer with permuted columns the AUROC is .94 with ``min_samples=1`` and .98 with 5, the means of
+    ten splits and forests of 100 extremely randomised trees.
 
     Trees that draw their thresholds cut space more evenly than those that search for the best one: extremely randomised trees are the
     safer choice, and on labels that say nothing they do about as well.

@@ -78,7 +78,8 @@ class SetTest(BaseEstimator):
         """How often sets are called out of distribution by the share of their rows that are from ``X_out``.
 
         Half of the reference rows stand for the reference then, the other half for the rows in distribution. Columns are ``share``,
-        ``set_size`` and ``power``, as :func:`kdgraph.metrics.set_tests.power_curve` gives them; the share 0 has the false alarms.
+        ``set_size`` and ``power``, as :func:`kdgraph.metrics.set_tests.power_curve` gives them; the share 0 has the false alarms. All
+        shares are judged by the same permutations, so the points of the curve are not independent.
         """
         how = {"statistic": self.statistic, "false_alarm": self.false_alarm, "n_permutations": self.n_permutations, "rng": self._rng()}
         return power_curve(self._scores(X_out), self.reference_, shares=shares, set_size=set_size, n_sets=n_sets, **how)

@@ -74,7 +74,9 @@ def power_curve(
     """How often a set is called out of distribution, p ≤ ``false_alarm``, by the share of its rows that are.
 
     For each set the rows in distribution are divided anew, by chance: one half is its reference, the other half gives the rows of the set
-    that are in distribution. Sets of one number differ only in their share, so the curve is smoother than its standard errors say.
+    that are in distribution. The points of a curve are not independent: all shares have the same divisions and the same permutations, and
+    sets of one number differ only in their share. So differences between shares are surer, and the curve is smoother, than the standard
+    errors of its points say; and what chance has moved at one share, it has moved at all.
 
     Parameters
     ----------

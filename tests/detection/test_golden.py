@@ -1,12 +1,13 @@
-"""Numbers of the scores of forests on data that come with scikit-learn, beside those that an earlier prototype had over five other seeds.
+"""Numbers of the scores of forests on data that come with scikit-learn, beside those of another implementation over five other seeds.
 
 Features are scaled to [0, 1] by the training rows; 100 extremely randomised trees with scikit-learn's defaults; three tenths of what is in
 distribution are test rows.
 
 TOOD is measured by its published protocol: rows of a homogeneous set, pooled over ten sets; sets of all test rows (270), so that seeds
-differ by the split and the trees. The prototype had an AUROC of .478 and .997 on the digits with given and shuffled labels, and of .232 and
-.988 on permuted columns. Scores of single rows are given no sets, so their numbers are of another task; the prototype's boxes were of
-forests with five rows to a leaf, ours are of the nearest node with five rows.
+differ by the split and the trees. The other implementation, which compares the leaves of all pairs of rows, has an AUROC of .478 and .997 on
+the digits with given and shuffled labels, and of .232 and .988 on permuted columns. Scores of single rows are given no sets, so their
+numbers are of another task; its boxes are of forests with five rows to a leaf, ours are of the nearest node with five rows. What is expected
+is what it had, where it has the score; tolerances leave room for other seeds.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def mean_auroc(task, labels: str) -> float:
 
 
 def test_two_outliers_among_98_normal_rows_are_not_found():
-    """The limit that the documentation states; the prototype had .249, in sets drawn as here."""
+    """The limit that the documentation states; the other implementation has .249, in sets drawn as here."""
     found = []
     for seed in range(3):
         rng = np.random.default_rng(seed)

@@ -85,3 +85,19 @@ def test_wrong_values_are_told(curved, blobs):
     ):
         with pytest.raises(ParameterError, match=message):
             fitted(curved, blobs, **options)
+
+
+def test_rows_out_of_distribution_may_choose_the_step_and_it_is_told(curved, blobs):
+    X, _, far = blobs
+    steps = (0.0, 0.05, 0.5, 5.0)
+    detector = Odin(FrozenEstimator(curved), temperature=1.0, epsilons=steps)
+    with pytest.warns(UserWarning, match="^Odin: rows out of distribution chose epsilon; of rows like them") as told:
+        detector.fit(X[:400], X_calibration=X[400:], X_ood=far)
+    passing = []
+    for step in steps:
+        each = fitted(curved, blobs, temperature=1.0, epsilon=step)
+        lowest = np.sort(each.score_samples(X[400:]))[::-1][int(np.ceil(0.95 * len(X[400:]))) - 1]
+        passing.append((each.score_samples(far) >= lowest).mean())
+    assert told[0].filename == __file__ and detector.means_ is None and detector.passing_ is not None
+    np.testing.assert_allclose(detector.passing_, passing, rtol=0, atol=1e-12)
+    assert detector.epsilon_ == steps[int(np.argmin(passing))] != fitted(curved, blobs, temperature=1.0, epsilons=steps).epsilon_

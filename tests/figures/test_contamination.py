@@ -66,4 +66,12 @@ def test_a_run_gives_the_sets_of_the_largest_size_that_both_models_have():
     found = draw(drawing(rows))
     assert [axes.get_title() for axes in found.axes] == ["near", "far", "sphere, radius 2"]
     assert [axes.get_title() for axes in draw(drawing(rows), at_most=1).axes] == ["near"]
+    rows += [
+        row
+        for of in ("parent", "calibrated")
+        for epsilon in (0.1, 0.2)
+        for row in rows_of(of, "moved", 50, shade=0.5, kind=1.0, epsilon=epsilon) + rows_of(of, "box", 50, low=epsilon, high=2 * epsilon)
+    ]
+    titles = [axes.get_title() for axes in draw(drawing(rows), at_most=9).axes][3:]
+    assert titles == ["moved, epsilon 0.1", "box, low 0.1, high 0.2", "moved, epsilon 0.2", "box, low 0.2, high 0.4"]
     assert draw(drawing([])) is None and draw(drawing(rows_of("parent", "alone", 50))) is None

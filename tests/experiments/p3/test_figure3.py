@@ -53,7 +53,7 @@ def test_each_set_has_a_strip_over_the_test_rows(found) -> None:
     assert floor == 1.0, "the first is the highest"
     at = edges[:-1][np.asarray(heights) > 1.0]
     np.testing.assert_array_less(at, -np.log10(1 - np.array([0.1, 0.2])))
-    assert {text.get_text() for text in axes.texts} >= {"MNIST,\n1,500 rows, against", "far away", "near by", "1.00", ".38"}
+    assert {text.get_text() for text in axes.texts} >= {"MNIST,\n1,500 training rows", "far away", "near by", "1.00", ".38"}
     lines = [np.asarray(line.get_xdata(), dtype=float)[0] for line in axes.lines if line.get_gid() == "threshold"]
     np.testing.assert_allclose(lines, -np.log10([0.1, 0.2]))
 
