@@ -55,9 +55,9 @@ class OdinCalibration(PostHocClassifier):
     temperature scaling. T and ε have the least negative log likelihood on the calibration rows. T is searched for each ε with the direction
     that has the T of ε = 0, on which it hardly depends (of two classes not at all), and each pair is then judged by what it predicts.
 
-    Liang et al. choose both by rows out of distribution (``fit(…, X_ood=…)``), for telling those apart and not for calibration: such a T is
-    a hundred or more, and the probabilities are nearly alike. Dey et al. compare with ODIN as a calibrator and do not say how they were
-    chosen. Pixels are not cut off at 0 and 1.
+    Liang et al. choose both by rows out of distribution (``fit(…, X_ood=…)``, in a run ``protocol=paper``), for telling those apart and not
+    for calibration: such a T is a hundred or more, and the probabilities are nearly alike. Dey et al. compare with ODIN as a calibrator and
+    do not say how they were chosen. Pixels are not cut off at 0 and 1.
 
     References
     ----------
@@ -83,6 +83,7 @@ class OdinCalibration(PostHocClassifier):
     epsilons: Sequence[NonNegative] = STEPS
 
     parent_is: ClassVar = "network"
+    paper_protocol: ClassVar = "ood"
 
     def fit(self, X, y, sample_weight=None, *, X_ood=None, **calibration):
         """As :meth:`~kdgraph.parents.PostHocClassifier.fit`.
@@ -98,9 +99,13 @@ class OdinCalibration(PostHocClassifier):
         """
         self._out = X_ood
         try:
-            return super().fit(X, y, sample_weight, **calibration)
+            super().fit(X, y, sample_weight, **calibration)
         finally:
             del self._out
+        if X_ood is not None and self.tried_ is not None:
+            told = "rows out of distribution chose temperature and epsilon; of rows like them it is no longer true that nothing was seen"
+            warnings.warn(f"{type(self).__name__}: {told}", stacklevel=2)
+        return self
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         if not len(self.epsilons):
@@ -111,10 +116,7 @@ class OdinCalibration(PostHocClassifier):
             self.tried_, self.epsilon_, self.temperature_ = None, float(self.epsilon), float(self.temperature)
             return
         if self._out is not None:
-            outside = self._validated(self._out)[0]
-            told = "rows out of distribution choose temperature and epsilon; of rows like them it is no longer true that nothing was seen"
-            warnings.warn(f"{type(self).__name__}: {told}", stacklevel=3)
-            self.tried_ = list(self._judged_by_outliers(rows, outside))
+            self.tried_ = list(self._judged_by_outliers(rows, self._validated(self._out)[0]))
         else:
             self.tried_ = list(self._judged_by_likelihood(rows))
         self.epsilon_, self.temperature_, _ = min(self.tried_, key=lambda each: each[2])

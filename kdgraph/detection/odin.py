@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Literal
@@ -11,6 +12,7 @@ from scipy.special import softmax
 
 from kdgraph.detection.base import PostHocDetector
 from kdgraph.errors import ParameterError
+from kdgraph.metrics import fpr95
 from kdgraph.parameters import NonNegative, Positive
 from kdgraph.parents import Rows
 from kdgraph.parents.input_step import STEPS, input_spread, logits_after_step
@@ -39,13 +41,16 @@ class Odin(PostHocDetector):
     ----------
     estimator_, offset_ : the fitted parent, and the threshold of the score.
     epsilon_, unit_ : the step, and the spread that it is a multiple of.
-    means_ : the mean score of the held-out rows for each of ``epsilons``; None where nothing was chosen.
+    means_ : the mean score of the held-out rows for each of ``epsilons``; None where nothing was chosen by it.
+    passing_ : the share of rows out of distribution that passes where 95 % of the held-out rows do, for each of ``epsilons``; None where
+        there were no such rows to choose by.
 
     Notes
     -----
     The score is max_k S_k(x̃; T) with S(x; T) = softmax(f(x)/T) and x̃ = x - ε·sign(-∇ₓ log S_ŷ(x; T)), where ŷ is the predicted class. The
     step is one in the numbers that the network takes, behind the transformations of a pipeline; pixels are not cut off at 0 and 1. The
-    paper chooses T and ε by rows out of distribution, which nobody has before they come.
+    paper chooses ε, and T in its appendix, by rows out of distribution, which nobody has before they come: ``fit(…, X_ood=…)`` does so for
+    ε, and in a run ``protocol=paper``.
 
     References
     ----------
@@ -69,17 +74,46 @@ class Odin(PostHocDetector):
     epsilons: Sequence[NonNegative] = STEPS
 
     parent_is: ClassVar = "network"
+    paper_protocol: ClassVar = "ood"
+
+    def fit(self, X, y=None, *, X_ood=None, **held_out):
+        """As :meth:`~kdgraph.detection.PostHocDetector.fit`.
+
+        Parameters
+        ----------
+        X_ood : rows out of distribution, like X, that choose ε as the paper does: the first at which the fewest of them pass where 95 % of
+            the held-out rows do.
+
+        Warns
+        -----
+        UserWarning : for ``X_ood``: what is measured on rows like these is no longer out of distribution for the method.
+        """
+        self._out = X_ood
+        try:
+            super().fit(X, y, **held_out)
+        finally:
+            del self._out
+        if self.passing_ is not None:
+            told = "rows out of distribution chose epsilon; of rows like them it is no longer true that nothing was seen"
+            warnings.warn(f"{type(self).__name__}: {told}", stacklevel=2)
+        return self
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
-        self.means_ = None
+        self.means_ = self.passing_ = None
         self.unit_ = input_spread(self.estimator_, train.X)
         if self.epsilon != "auto":
             self.epsilon_ = float(self.epsilon)
             return
         if not len(self.epsilons):
             raise ParameterError("epsilons must have at least one number, got []")
-        self.means_ = [float(score.mean()) for score in self._scores(calibration.X, self.epsilons)]
-        self.epsilon_ = float(self.epsilons[int(np.argmax(self.means_))])
+        scores = self._scores(calibration.X, self.epsilons)
+        if self._out is None:
+            self.means_ = [float(score.mean()) for score in scores]
+            self.epsilon_ = float(self.epsilons[int(np.argmax(self.means_))])
+            return
+        outside = self._scores(self._validated(self._out)[0], self.epsilons)
+        self.passing_ = [fpr95(-out, -score) for out, score in zip(outside, scores, strict=True)]
+        self.epsilon_ = float(self.epsilons[int(np.argmin(self.passing_))])
 
     def describe(self) -> dict[str, Any]:
         """What was learnt, for the record: the threshold, the step, and its unit."""

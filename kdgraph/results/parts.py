@@ -9,7 +9,10 @@ from kdgraph.run_config import AFTER
 
 PARTS = ("parent", *AFTER)
 """Keys of a record that name a component of the model, in the order in which they are fitted."""
-AS_IN_PAPER = "fitted on test rows where the method's paper does so (protocol=paper), so that its numbers are no estimate for new rows"
+AS_IN_PAPER = (
+    "fitted on test rows, or by the rows out of distribution, where the method's paper does so (protocol=paper), so that its numbers "
+    "are no estimate for new rows"
+)
 """What has to be known of such a run wherever its numbers stand."""
 
 Task = Literal["classification", "detection", "regression"]
@@ -31,7 +34,7 @@ def chain(record: Mapping[str, Any]) -> str:
 
 
 def is_as_in_paper(record: Mapping[str, Any]) -> bool:
-    """Whether something may have been fitted on test rows."""
+    """Whether something may have been fitted on test rows, or by rows out of distribution."""
     return record["protocol"] == "paper"
 
 

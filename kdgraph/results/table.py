@@ -20,7 +20,7 @@ COLUMNS = {
     "gate": "name of the gate, or none",
     "detector": "name of the detector, or none",
     "recalibrator": "name of the recalibrator of a regressor, or none",
-    "protocol": "held_out, or paper: methods are fitted on test rows where their paper does so",
+    "protocol": "held_out, or paper: methods are fitted on test rows, or by those out of distribution, where their paper does so",
     "seed": "seed of the run",
     "run_id": "8 hex digits: a hash of the config",
     "of": "which model: parent, or calibrated (the parent with all that was fitted after it)",

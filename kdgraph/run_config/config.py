@@ -22,7 +22,7 @@ AFTER = ("calibrator", "gate", "detector", "recalibrator")
 """What is fitted after the parent, in this order; a method is a parent with these."""
 COMPONENTS = ("dataset", "ood", "preprocess", "parent", *AFTER)
 Protocol = Literal["held_out", "paper"]
-"""held_out: nothing that is fitted sees a test row, or one out of distribution. paper: methods whose paper fits them on such do as it does."""
+"""held_out: nothing that is fitted sees a test row, or one out of distribution. paper: methods whose paper shows them such see them."""
 METHOD_ENDS = {"paper": "-as_in_paper"}
 """What the label of a method ends in, by protocol, so that every table says it."""
 SCIENCE = (*COMPONENTS, "metrics", "figures", "protocol", "seed")

@@ -16,7 +16,7 @@ from kdgraph.data.dataset import Splits
 from kdgraph.metrics import TopLabel, asked, needs
 from kdgraph.parents.naming import class_names
 from kdgraph.runner.measure import Spaces, labelled_rows, measure
-from kdgraph.runner.stages import stage_rng
+from kdgraph.runner.stages import ood_sets, stage_rng
 
 BYTES_AT_A_TIME = 256_000_000
 """Of the rows that are predicted in one call, unless one set is larger."""
@@ -147,8 +147,7 @@ def _sets(dataset: Node, ood: Node, splits: Splits, asked_on: Collection[str], s
 
         grid = paper_grid()
         yield splits.scaling.apply(grid), {"on": "grid", "truth": source.posterior_on_paper_grid(grid)}
-    sampler = build(ood)
-    for drawn in sampler.sets(splits, stage_rng(seed, "ood")) if sampler else []:
+    for drawn in ood_sets(ood, splits, seed):
         example = np.rint(255 * drawn.X[0].clip(0, 1)).astype(np.uint8) if drawn.X.ndim == 4 else None
         known = {"ood": drawn.name, "params": drawn.params, "id_values": drawn.id_values, "facts": drawn.facts}
         yield drawn.X, {"on": "ood", **known, "example": example}

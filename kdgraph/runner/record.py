@@ -3,11 +3,11 @@
 Keys: ``schema``, ``run_id``, ``dataset`` {name, fingerprint, n_train, n_calibration, n_test, n_features, n_categorical, missing_share (of
 the training values), shape (of a row), classes, prior (null in regression), source (where the rows come from)}, ``parent``, ``calibrator``,
 ``gate``, ``detector``, ``recalibrator``, ``method`` (names), ``protocol`` ("held_out", or "paper" where something may have been fitted on
-test rows), ``seed``, ``config`` (the science part, resolved), ``metrics`` (list of {metric, value, of: "parent" | "calibrated", on: "test"
-| "calibration" (in sample: rows that what comes after the parent was fitted on, but with protocol "paper") | "grid" | "ood", ood, params,
-n, stderr}; with in_distribution: true where a family of out-of-distribution sets meets the training data; with n_of: "sets of 20 rows"
-where ``n`` counts those and not rows), ``about_metrics`` (name → {label, better: "lower" | "higher" | null,
-and where it has them unit, detects: true}, of the config's metrics and tables: a metric of the user's own is understood without it),
+test rows, or by those out of distribution), ``seed``, ``config`` (the science part, resolved), ``metrics`` (list of {metric, value, of:
+"parent" | "calibrated", on: "test" | "calibration" (in sample: rows that what comes after the parent was fitted on, but with protocol
+"paper") | "grid" | "ood", ood, params, n, stderr}; with in_distribution: true where a family of out-of-distribution sets meets the training
+data; with n_of: "sets of 20 rows" where ``n`` counts those and not rows), ``about_metrics`` (name → {label, better: "lower" | "higher" |
+null, and where it has them unit, detects: true}, of the config's metrics and tables: a metric of the user's own is understood without it),
 ``ood_sets`` (list of {name, n, source: where the rows come from and what was done to them}, of those that come from elsewhere), ``learnt``
 (by part after the parent), ``files`` {predictions, tables (name → file), figures, model: empty where none is kept}, ``store`` (entry of
 each stage there), ``seconds`` and ``peak_memory_mb`` by stage (of when the stage was done), ``warnings`` (list of {stage, message},

@@ -5,7 +5,7 @@ trains for long may keep its state in one.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from sklearn.frozen import FrozenEstimator
 
 from kdgraph.answers import Model
 from kdgraph.components import Node, build
-from kdgraph.data.dataset import Dataset, Splits
+from kdgraph.data.dataset import Dataset, OodSet, Splits
 from kdgraph.data.splits import make_splits, split_options
 from kdgraph.errors import DataError
 from kdgraph.parents.naming import class_names
@@ -64,13 +64,23 @@ def fit(
     return encoded.set_params(**afterwards) if afterwards else encoded
 
 
-def calibrate(nodes: Mapping[str, Node], parent: Any, splits: Splits, *, protocol: Protocol = "held_out", seed: int, n_jobs: int) -> Model:
+def calibrate(
+    nodes: Mapping[str, Node],
+    parent: Any,
+    splits: Splits,
+    *,
+    protocol: Protocol = "held_out",
+    ood: Node | None = None,
+    seed: int,
+    n_jobs: int,
+) -> Model:
     """The fitted parent with what is fitted after it, each part seeing training and calibration rows.
 
     Parameters
     ----------
     nodes : group → node, of some of :data:`~kdgraph.run_config.AFTER`. All stand on the parent, but the gate around the calibrator.
-    protocol : "paper" shows test rows to those parts whose ``paper_protocol`` says that their paper does.
+    protocol : "paper" shows test rows, or rows out of distribution, to those parts whose ``paper_protocol`` says that their paper does.
+    ood : node of the source of rows out of distribution; only asked by such a part.
     """
     rng = stage_rng(seed, "calibrate")
     after: dict[str, Any] = {}
@@ -81,17 +91,27 @@ def calibrate(nodes: Mapping[str, Node], parent: Any, splits: Splits, *, protoco
         if group in nodes and (estimator := build(nodes[group], **injected)) is not None:
             check_ground(group, nodes[group], estimator, ground, f"the {below}")
             with class_names(splits.train.classes.tolist()):
-                after[group] = _fitted_after(estimator, splits, protocol)
+                after[group] = _fitted_after(estimator, splits, protocol, lambda: ood_sets(ood, splits, seed))
     return Model(parent, after)
 
 
-def _fitted_after(estimator: Any, splits: Splits, protocol: Protocol) -> Any:
+def ood_sets(ood: Node | None, splits: Splits, seed: int) -> Iterable[OodSet]:
+    """The sets out of distribution of a run, drawn one at a time; the same whenever they are asked for."""
+    source = build(ood) if ood is not None else None
+    return source.sets(splits, stage_rng(seed, "ood")) if source is not None else []
+
+
+def _fitted_after(estimator: Any, splits: Splits, protocol: Protocol, sets: Callable[[], Iterable[OodSet]]) -> Any:
     way = getattr(estimator, "paper_protocol", None) if protocol == "paper" else None
     train, held, more = splits.learning, splits.calibration, {}
     if way == "in_sample":
         held = splits.test
     elif way == "transductive":
         more["X_test"] = splits.test.X
+    elif way == "ood":
+        if not (drawn := [each.X for each in sets()]):
+            raise DataError(f"{type(estimator).__name__} is fitted with rows out of distribution here, and there are none; choose an ood")
+        more["X_ood"] = np.concatenate(drawn)
     if getattr(estimator, "takes_groups", False):
         if held.groups is None:
             what = f"{splits.train.name} has no groups, and {type(estimator).__name__} does something for each of them"

@@ -19,6 +19,7 @@ from kdgraph.data.dataset import Splits
 from kdgraph.data.openml.client import offline
 from kdgraph.run_config import RunConfig, file_digests
 from kdgraph.run_config.outliers import seen_in_training
+from kdgraph.run_config.pairs import asks_ood
 from kdgraph.runner import stages
 from kdgraph.runner.evaluate import asked_for, evaluate
 from kdgraph.runner.model_dir import trusted_packages
@@ -66,7 +67,7 @@ class StoredStages:
     def calibrate(self, parent: Any) -> Made:
         """The :class:`~kdgraph.answers.Model` of the parent and what is fitted after it; its entry leaves the parent out."""
         config = self.config
-        how = {"protocol": config.protocol, "seed": config.seed, "n_jobs": config.n_jobs}
+        how = {"protocol": config.protocol, "ood": config.ood, "seed": config.seed, "n_jobs": config.n_jobs}
         self.watch.stage("calibrate")
         return self.store.get_or_make(
             "calibrate",
@@ -127,7 +128,7 @@ def stage_keys(config: RunConfig, splits: Splits) -> dict[str, str]:
     all_of_it = after | sets | {"metrics": config.metrics}
     return {
         "fit": stage_key("fit", train, parent, config.seed),
-        "calibrate": stage_key("calibrate", seen, after, config.seed),
+        "calibrate": stage_key("calibrate", seen, after | (sets if asks_ood(config) else {}), config.seed),
         "parent_says": stage_key("parent_says", splits.fingerprint, of_parent, config.seed),
         "evaluate": stage_key("evaluate", splits.fingerprint, all_of_it, config.seed),
     }

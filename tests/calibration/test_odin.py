@@ -108,8 +108,9 @@ def test_calibration_rows_weigh(network):
 def test_rows_out_of_distribution_may_choose_and_it_is_told(network):
     outside = X[:80] * 0.2 + np.random.default_rng(0).normal(size=(80, 4))
     calibrated = OdinCalibration(FrozenEstimator(network), epsilons=[0.0, 0.1, 0.5])
-    with pytest.warns(UserWarning, match="OdinCalibration: rows out of distribution choose temperature and epsilon"):
+    with pytest.warns(UserWarning, match="OdinCalibration: rows out of distribution chose temperature and epsilon") as told:
         calibrated.fit(X[:300], Y[:300], **HELD, X_ood=outside)
+    assert told[0].filename == __file__
     tried = [(e, t) for t in TEMPERATURES for e in (0.0, 0.1, 0.5)]
     assert [(e, t) for e, t, _ in calibrated.tried_] == tried
     shares = []

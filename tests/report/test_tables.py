@@ -224,7 +224,10 @@ def test_the_parent_alone_is_one_column():
 
 def test_what_was_fitted_on_test_rows_is_told_below_the_title():
     paper = {"method": "global_pit-as_in_paper", "protocol": "paper"}
-    said = "fitted on test rows where the method's paper does so (protocol=paper), so that its numbers are no estimate for new rows"
+    said = (
+        "fitted on test rows, or by the rows out of distribution, where the method's paper does so (protocol=paper), so that its numbers "
+    )
+    said += "are no estimate for new rows"
     assert run_table(regression_run(**paper), "x").splitlines()[2] == f"  {said}"
     lines = sweep_table([Done(regression_run()), Done(regression_run(**paper))]).splitlines()
     assert [line.split()[0] for line in lines[2:]] == ["linear", "global_pit", "global_pit-as_in_paper", "-as_in_paper:"]
@@ -288,6 +291,50 @@ def warned(seed, *messages):
 def test_warnings_of_a_run_stand_below_its_numbers():
     lines = run_table(warned(0, "it learnt nothing").record, "outputs/x").splitlines()
     assert lines[-2] == "  warning (fit): it learnt nothing"
+
+
+def test_choices_that_no_name_tells_are_told():
+    runs = [
+        Done(record(seed, parent=value, calibrated=value / 2), {"preprocess": name, "seed": str(seed), "calibrator": "kdf"})
+        for name, value in (("none", 0.2), ("standardized", 0.4))
+        for seed in (0, 1)
+    ]
+    lines = sweep_table(runs).splitlines()
+    assert [line.split("0.")[0].strip() for line in lines[2:]] == [
+        "forest preprocess=none (parent)", "forest preprocess=standardized (parent)", "kdf preprocess=none", "kdf preprocess=standardized",
+    ]  # fmt: skip
+    assert "0.200 ± 0.000" in lines[2] and "0.400 ± 0.000" in lines[3] and "0.100 ± 0.000" in lines[4]
+    inside = [Done(record(method="kdf"), {"preprocess.numeric": value}) for value in ("scale", "rank")]
+    assert "forest preprocess.numeric=rank (parent)" in sweep_table(inside)
+
+
+@pytest.mark.parametrize(
+    ("group", "told"),
+    [
+        ("network", ["forest network=a (parent)", "forest network=b (parent)", "kdf network=a", "kdf network=b"]),
+        ("method", ["forest (parent)", "kdf method=a", "kdf method=b"]),
+        ("calibrator", ["forest (parent)", "kdf calibrator=a", "kdf calibrator=b"]),
+        ("metrics", ["forest (parent)", "kdf"]),
+        ("protocol", ["forest (parent)", "kdf"]),  # which is in a method's name
+    ],
+)
+def test_which_rows_a_choice_tells_apart(group, told):
+    lines = sweep_table([Done(record(), {group: choice}) for choice in "ab"]).splitlines()
+    assert [line.split("0.")[0].strip() for line in lines[2:]] == told
+
+
+def test_data_sets_of_one_name_and_sets_of_one_name_out_of_distribution_have_blocks_of_their_own():
+    for group in ("dataset", "ood"):
+        blocks = sweep_table([Done(record(), {group: choice}) for choice in "ab"]).split("\n\n")
+        assert [block.partition(" ·")[0] for block in blocks] == [f"spiral {group}=a", f"spiral {group}=b"]
+    others = [Done(record(metrics=of_both("mmc", 0.1, 0.2, "ood", name)), {"ood": name}) for name in ("noise", "svhn")]
+    assert sweep_table(others).splitlines()[1].split("   ")[-2:] == ["confidence on noise", "confidence on svhn"]
+    paper = [
+        Done(record(method="odin-as_in_paper", protocol="paper", metrics=of_both("mmc", 0.1, 0.2, "ood", name)), {"ood": name})
+        for name in ("noise", "svhn")
+    ]
+    rows = [line.split("0.")[0].strip(" –") for line in sweep_table(paper).splitlines()[2:-1]]
+    assert rows == ["forest (parent)", "odin-as_in_paper ood=noise", "odin-as_in_paper ood=svhn"]
 
 
 def test_warnings_of_a_sweep_are_gathered():

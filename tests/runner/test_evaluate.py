@@ -81,19 +81,17 @@ def test_few_sets_are_alive_at_once(tiny, monkeypatch):
     _, splits, _, _ = tiny
     log: list[str] = []
 
-    class Source:
-        def sets(self, splits, rng):
-            for i in range(5):
-                log.append(f"draw {i}")
-                yield OodSet("late", splits.train.X[:10], {"i": float(i)}, (2.0,))
+    def sets(ood, splits, seed):
+        for i in range(5):
+            log.append(f"draw {i}")
+            yield OodSet("late", splits.train.X[:10], {"i": float(i)}, (2.0,))
 
     class Even:
         def predict_proba(self, X):
             log.append(f"predict {len(X)}")
             return np.full((len(X), 2), 0.5)
 
-    real = module.build
-    monkeypatch.setattr(module, "build", lambda node: Source() if node is None else real(node))
+    monkeypatch.setattr(module, "ood_sets", sets)
     monkeypatch.setattr(module, "BYTES_AT_A_TIME", 16 * 20)
     both = Model(Even()), Model(Even(), {"calibrator": Even()})
     done = evaluate(*both, {"ood": {"mmc": {}}}, dataset=compose(TINY).dataset, ood=None, splits=splits, seed=0)  # type: ignore[arg-type]

@@ -1,0 +1,87 @@
+"""What its paper chooses by rows out of distribution is chosen by those of the run, where protocol=paper says so, and nowhere else."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from kdgraph.calibration.odin import TEMPERATURES
+from kdgraph.config import compose
+from kdgraph.errors import ConfigError
+from kdgraph.run_config import RunConfig
+from kdgraph.runner.run import run
+from kdgraph.runner.stages import calibrate, fit, ood_sets, split
+from kdgraph.runner.stored import stage_keys
+
+METHODS = ["odin_calibrated", "odin"]
+LITTLE = [
+    "dataset=wine",
+    "network=tabular_mlp",
+    "parent.hidden=[8]",
+    "parent.max_epochs=5",
+    "metrics=default",
+    "figures=none",
+    "save=false",
+]
+
+
+def asked(method: str, *more: str) -> RunConfig:
+    return compose([*LITTLE, f"method={method}", *more])
+
+
+@cache
+def parent():
+    config = asked("odin")
+    splits = split(config.dataset, 0)
+    encoding = {"preprocess": config.preprocess, "has_missing": False}
+    return fit(config.parent, splits.train, **encoding, seed=0, n_jobs=1), splits
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_it_is_fitted_with_the_sets_of_the_run(method):
+    fitted, splits = parent()
+    config = asked(method, "ood=permuted", "protocol=paper")
+    how = {"ood": config.ood, "seed": 0, "n_jobs": 1}
+    with pytest.warns(UserWarning, match="rows out of distribution chose"):
+        in_paper = calibrate(config.after, fitted, splits, protocol="paper", **how)
+    held_out = calibrate(config.after, fitted, splits, **how)
+    (part,), (other,) = in_paper.after.values(), held_out.after.values()
+    (drawn,) = ood_sets(config.ood, splits, 0)
+    again = type(part)(**part.get_params(deep=False))
+    rows = splits.learning.X, splits.learning.y
+    with pytest.warns(UserWarning, match="rows out of distribution chose"):
+        again.fit(*rows, X_calibration=splits.calibration.X, y_calibration=splits.calibration.y, X_ood=drawn.X)
+    assert again.describe() == part.describe() != other.describe()
+    if method == "odin_calibrated":
+        assert part.temperature_ in TEMPERATURES and other.temperature_ not in TEMPERATURES
+    np.testing.assert_array_equal(drawn.X, next(iter(ood_sets(config.ood, splits, 0))).X)
+
+
+@pytest.mark.parametrize("method", [*METHODS, "kdn"])
+def test_other_rows_out_of_distribution_are_another_fit_only_where_they_choose(method):
+    _, splits = parent()
+    keys = {
+        (protocol, ood): stage_keys(asked(method, f"ood={ood}", f"protocol={protocol}"), splits)["calibrate"]
+        for protocol in ("paper", "held_out")
+        for ood in ("noise", "permuted")
+    }
+    assert keys["held_out", "noise"] == keys["held_out", "permuted"]
+    assert (keys["paper", "noise"] != keys["paper", "permuted"]) == (method in METHODS)
+
+
+def test_without_such_rows_there_is_nothing_to_choose_by():
+    with pytest.raises(
+        ConfigError, match=r"^calibrator=odin is fitted with rows out of distribution under protocol=paper, and ood=none has "
+    ):
+        asked("odin_calibrated", "ood=none", "protocol=paper")
+    asked("odin_calibrated", "ood=none")
+
+
+@pytest.mark.filterwarnings("default:.*rows out of distribution chose")
+def test_record_and_label_say_so(tmp_path):
+    record = run(asked("odin_calibrated", "ood=noise", "protocol=paper", f"out={tmp_path}"))
+    assert (record["protocol"], record["method"].rpartition("-")[2]) == ("paper", "as_in_paper")
+    assert record["learnt"]["calibrator"]["temperature"] in TEMPERATURES
+    assert any("rows out of distribution chose temperature" in each["message"] for each in record["warnings"])
