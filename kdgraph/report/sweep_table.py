@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import mean, stdev
 from typing import Any
@@ -21,6 +21,8 @@ AT_LEAST = 4
 """Columns, as far as there is something to show."""
 MOST_WARNINGS = 10
 """Lines of them below the tables."""
+OF_PARENT = ("parent", "network", "preprocess")
+"""Groups whose choice decides what a parent is."""
 
 
 @dataclass(frozen=True)
@@ -41,10 +43,11 @@ def sweep_table(runs: Sequence[Done]) -> str:
     """
     for run in runs:
         refuse_incomplete(run.record, str(run.record.get("run_id", "the run's directory")))
-    blocks: dict[tuple[str, ...], list[Done]] = {}
-    for run in runs:
-        blocks.setdefault((str(run.record["dataset"]["name"]), *_settings(run, "dataset", "ood", "metrics")), []).append(run)
-    return "\n\n".join("\n".join(_block(" ".join(name), found)) for name, found in blocks.items())
+    names = [" ".join([str(run.record["dataset"]["name"]), *_settings(run, "dataset", "ood", "metrics")]) for run in runs]
+    blocks: dict[str, list[Done]] = {}
+    for name, run in zip(_apart(names, runs, lambda run: ("dataset",)), runs, strict=True):
+        blocks.setdefault(name, []).append(run)
+    return "\n\n".join("\n".join(_block(*of)) for name, found in blocks.items() for of in _by_ood(name, found).items())
 
 
 def sweep_warnings(runs: Sequence[Done]) -> str:
@@ -59,6 +62,20 @@ def sweep_warnings(runs: Sequence[Done]) -> str:
     lines = [f"warning, {some(list(where), at_most=3)}: {message}" for message, where in said.items()]
     rest = len(lines) - MOST_WARNINGS
     return "\n".join(lines[:MOST_WARNINGS] + ([f"{rest} more warnings are in the records"] if rest > 0 else []))
+
+
+def _by_ood(name: str, runs: list[Done]) -> dict[str, list[Done]]:
+    """Blocks of their own for choices of what is out of distribution that have sets of one name; else these are columns of one block."""
+    seen: dict[Measure, set[str | None]] = {}
+    for run in runs:
+        for measure in by_measure(run.record):
+            if measure.on == "ood":
+                seen.setdefault(measure, set()).add(run.swept.get("ood"))
+    blocks: dict[str, list[Done]] = {}
+    for run in runs:
+        of = " ".join([name, *_choices(run, ("ood",))]) if any(len(choices) > 1 for choices in seen.values()) else name
+        blocks.setdefault(of, []).append(run)
+    return blocks
 
 
 def _block(name: str, runs: Sequence[Done]) -> list[str]:
@@ -86,9 +103,11 @@ def _columns(rows: Iterable[Mapping[Measure, Any]], *, detects: bool) -> list[Me
 
 def _rows(runs: Sequence[Done]) -> dict[str, dict[Measure, dict[int, float]]]:
     """Row → column → seed → value. A parent is the same in every method that shares it, so its seeds fall together."""
-    rows: dict[str, dict[Measure, dict[int, float]]] = {_parent(run): {} for run in runs}
-    for run in runs:
-        names = {"parent": _parent(run)} | ({"calibrated": _method(run)} if after(run.record) else {})  # else it is the parent
+    parents = _apart([_parent(run) for run in runs], runs, lambda run: OF_PARENT)
+    methods = _apart([_method(run) for run in runs], runs, _of_method)
+    rows: dict[str, dict[Measure, dict[int, float]]] = {f"{parent} (parent)": {} for parent in parents}
+    for run, parent, method in zip(runs, parents, methods, strict=True):
+        names = {"parent": f"{parent} (parent)"} | ({"calibrated": method} if after(run.record) else {})  # else it is the parent
         for measure, values in by_measure(run.record).items():
             for of, row in names.items():
                 if of in values and (value := values[of]["value"]) is not None:
@@ -97,16 +116,37 @@ def _rows(runs: Sequence[Done]) -> dict[str, dict[Measure, dict[int, float]]]:
 
 
 def _parent(run: Done) -> str:
-    return " ".join([str(run.record["parent"]), *_settings(run, "parent"), "(parent)"])
+    return " ".join([str(run.record["parent"]), *_settings(run, "parent", "preprocess")])
 
 
 def _method(run: Done) -> str:
     """Its label; with swept settings the chosen method's name whatever the values, for one of them may be the preset's own."""
-    settings = _settings(run, *PARTS)
+    settings = _settings(run, "preprocess", *PARTS)
     if not settings:
         return str(run.record["method"])
     name = run.swept.get("method", "-".join([str(run.record["parent"]), *after(run.record)]))
     return " ".join([name + METHOD_ENDS.get(run.record["protocol"], ""), *settings])
+
+
+def _of_method(run: Done) -> Sequence[str]:
+    """Groups whose choice decides what a method is; as in its paper, it may be fitted by what is out of distribution too."""
+    return ("method", *OF_PARENT, *PARTS, *(("ood",) if is_as_in_paper(run.record) else ()))
+
+
+def _apart(names: Sequence[str], runs: Sequence[Done], groups: Callable[[Done], Sequence[str]]) -> list[str]:
+    """The names, and behind those that runs with other choices of these groups have too the choices: a name need not tell all of them."""
+    chosen: dict[str, dict[str, set[str]]] = {}
+    for name, run in zip(names, runs, strict=True):
+        for group in groups(run):
+            chosen.setdefault(name, {}).setdefault(group, set()).add(run.swept.get(group, ""))
+    return [
+        " ".join([name, *_choices(run, [group for group in groups(run) if len(chosen[name][group]) > 1])])
+        for name, run in zip(names, runs, strict=True)
+    ]
+
+
+def _choices(run: Done, groups: Collection[str]) -> list[str]:
+    return [f"{group}={run.swept[group]}" for group in dict.fromkeys(groups) if group in run.swept]
 
 
 def _prior(runs: Sequence[Done]) -> list[str]:
@@ -116,8 +156,8 @@ def _prior(runs: Sequence[Done]) -> list[str]:
 
 
 def _settings(run: Done, *groups: str) -> list[str]:
-    """Swept values of keys inside these groups; the groups' own options are told by names."""
-    return [f"{key}={value}" for key, value in run.swept.items() if key.partition(".")[0] in groups and "." in key]
+    """Swept values of keys inside these groups; the groups' own options are told by names, or by :func:`_apart`."""
+    return [f"{key}={value}" for key, value in run.swept.items() if key.lstrip("+").partition(".")[0] in groups and "." in key]
 
 
 def _cell(values: Iterable[float], unit: str | None = None) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kdgraph.results.filters import ABSENT, as_text, flat, value_of
-from kdgraph.results.parts import PARTS, after
+from kdgraph.results.parts import PARTS, after, is_as_in_paper
 from kdgraph.results.records import Found
 from kdgraph.run_config import method_label
 
@@ -144,7 +144,8 @@ def _method(record: Mapping[str, Any], dataset: str) -> _Setting:
     """A preset's name says its settings, ``<parent>-<calibrator>`` does not; every name says where it was fitted on test rows."""
     family = (record["protocol"], *(str(record[part]) for part in PARTS))
     composed = record["method"] == method_label(record["config"], None, {})
-    config = {group: record["config"][group] for group in OF_METHOD}
+    also = ("ood",) if is_as_in_paper(record) else ()  # which may have been fitted by them
+    config = {group: record["config"][group] for group in (*OF_METHOD, *also)}
     return _Setting(str(record["method"]), family, dataset, config, always=composed)
 
 

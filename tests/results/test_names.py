@@ -62,6 +62,14 @@ def test_one_method_by_two_protocols_is_two(record, found) -> None:
     ]
 
 
+def test_as_in_its_paper_a_method_may_be_fitted_by_what_is_out_of_distribution(record, found) -> None:
+    def runs(protocol: str) -> list[str]:
+        of_ood = [record("a", "odin", calibrator="odin", protocol=protocol, config={"ood.n": n}) for n in (7, 8)]
+        return [run.method for run in named(found(of_ood))]
+
+    assert runs("held_out") == ["odin", "odin"] and runs("paper") == ["odin ood.n=7", "odin ood.n=8"]
+
+
 def test_sizes_of_one_data_set_are_told_apart_and_so_are_their_methods_not(record, found) -> None:
     runs = named(found([record("a", config={"dataset.n_train": n}) for n in (100, 1000)] + [record("b")]))
     assert names(runs) == [
