@@ -4,10 +4,10 @@ Features are scaled to [0, 1] by the training rows; 100 extremely randomised tre
 distribution are test rows.
 
 TOOD is measured by its published protocol: rows of a homogeneous set, pooled over ten sets; sets of all test rows (270), so that seeds
-differ by the split and the trees. The other implementation, which compares the leaves of all pairs of rows, has an AUROC of .478 and .997 on
-the digits with given and shuffled labels, and of .232 and .988 on permuted columns. Scores of single rows are given no sets, so their
-numbers are of another task; its boxes are of forests with five rows to a leaf, ours are of the nearest node with five rows. What is expected
-is what it had, where it has the score; tolerances leave room for other seeds.
+differ by the split and the trees. The other implementation, which compares the leaves of all pairs of rows, has an AUROC of .478 and .997
+on the digits with given and shuffled labels, and of .232 and .988 on permuted columns. Scores of single rows are given no sets, so their
+numbers are of another task; its boxes are of forests with five rows to a leaf, ours are of the nearest node with five rows. What is
+expected is what it had, where it has the score; tolerances leave room for other seeds.
 """
 
 from __future__ import annotations

@@ -166,7 +166,7 @@ def _inner(estimator):
 def test_theorem_4_1_needs_every_feature_to_be_out_of_range():
     """Hulls that do not meet are not enough for trees along the axes, unlike the paper has it.
 
-    Test rows are shifted by 2 along k of ten axes. The means are those of pairwise comparisons of leaves (scipy's ``cdist``) over five other
+    Test rows are shifted by 2 along k of ten axes. The means are those of pairwise comparisons of leaves (scipy's ``cdist``) over other
     seeds; of one seed the deviation is 0.05 at k = 5.
     """
     rng = np.random.default_rng(0)

@@ -431,7 +431,8 @@ def test_a_page_of_one_task_has_no_choice_of_tasks(reader):
 
 
 def test_what_was_fitted_on_test_rows_has_a_dagger_in_every_table(mixed):
-    legend = "† Fitted on test rows where the method's paper does so (protocol=paper), so that its numbers are no estimate for new rows."
+    legend = "† Fitted on test rows, or by the rows out of distribution, where the method's paper does so (protocol=paper), so that its"
+    legend += " numbers are no estimate for new rows."
     for table in ("methods", "datasets", "runs"):
         assert mixed.one(f"#{table}-paper").text == legend
         assert mixed.one(f"#{table}-table").text.count("isotonic-as_in_paper †") == {"methods": 1, "datasets": 1, "runs": 2}[table]

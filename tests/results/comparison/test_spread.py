@@ -97,8 +97,8 @@ def test_a_method_for_classes_lacks_no_run_of_a_regression(record, of) -> None:
 def test_what_was_fitted_on_test_rows_is_said(record, of) -> None:
     one = of([record("a", "pit"), record("a", "pit-as_in_paper", calibrator="pit", protocol="paper")])
     assert cautions(one, []) == [
-        "Fitted on test rows where the method's paper does so (protocol=paper), so that its numbers are no estimate for new rows: "
-        "pit-as_in_paper."
+        "Fitted on test rows, or by the rows out of distribution, where the method's paper does so (protocol=paper), so that its numbers "
+        "are no estimate for new rows: pit-as_in_paper."
     ]
 
 
