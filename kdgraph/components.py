@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterable, Mapping
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -72,7 +73,12 @@ def target_of(node: Node, path: str = "component") -> Any:
 def parameters_of(target: Any) -> dict[str, inspect.Parameter]:
     """Parameters of a class's ``__init__`` (or of a function) that can be given by name."""
     kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-    return {name: p for name, p in inspect.signature(target).parameters.items() if p.kind in kinds}
+    return {name: p for name, p in _signature(target).parameters.items() if p.kind in kinds}
+
+
+@cache  # every point of a sweep asks
+def _signature(target: Any) -> inspect.Signature:
+    return inspect.signature(target)
 
 
 def check_component(

@@ -26,12 +26,13 @@ from hydra.core.override_parser.types import Override, OverrideType
 from hydra.core.utils import JobRuntime, setup_globals
 from hydra.errors import HydraException
 from hydra.types import RunMode
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
 from kdgraph import messages
 from kdgraph.errors import ConfigError, KdgError
+from kdgraph.loader import Loader
 from kdgraph.run_config import PLAIN, RECORD_SCHEMA, SCIENCE, RunConfig, method_label
 
 
@@ -73,7 +74,7 @@ class Composer:
         if config_dir is not None:
             where = f"file://{Path(config_dir).resolve()}"
             path.prepend(provider="command-line", path=where, anchor=SearchPathQuery(provider="schema"))
-        self.loader = ConfigLoaderImpl(config_search_path=path)
+        self.loader = Loader(path)
         self.presets: dict[tuple[str | None, str | None], Mapping[str, Any]] = {}
         self.wholes: dict[tuple[str, ...], DictConfig] = {}
         self.composed: dict[tuple[str, ...], tuple[DictConfig, Mapping[str, str]]] = {}
@@ -108,19 +109,26 @@ class Composer:
     def compose_point(self, overrides: Sequence[str], *, of_many: bool = False) -> tuple[DictConfig, Mapping[str, str]]:
         """The config without Hydra's node, and the options that were chosen, by group.
 
-        Of many points, those with the same options share them, and differ in values, such as the seed: 3 ms each instead of 100.
+        Of many points, those with the same options share them, and differ in values, such as the seed: 3 ms each instead of 20.
         """
         values = [override for override in map(self.parse, overrides) if self._sets_a_value(override)] if of_many else []
         lines = {override.input_line for override in values}
         choices = tuple(override for override in overrides if override not in lines)
         if choices not in self.composed:
-            whole = self.compose(choices)
-            self.composed[choices] = _without_hydra(whole), dict(whole.hydra.runtime.choices)
+            self.composed[choices] = self._nodes(choices)
         self.overrides = overrides
         nodes, chosen = self.composed[choices]
         nodes = copy.deepcopy(nodes)
         ConfigLoaderImpl._apply_overrides_to_config(values, nodes)
         return nodes, chosen
+
+    def _nodes(self, overrides: Sequence[str]) -> tuple[DictConfig, Mapping[str, str]]:
+        """The same, not copied: nobody writes into it."""
+        self.overrides = overrides
+        whole = self.wholes.get(tuple(overrides))
+        if whole is not None:
+            return _without_hydra(whole), dict(whole.hydra.runtime.choices)
+        return _load(self.loader, overrides)
 
     def expand(self, overrides: Sequence[str]) -> list[tuple[list[str], dict[str, str]]]:
         """Every combination of the swept values in the order that Hydra runs them, with the values that vary."""
@@ -162,7 +170,8 @@ class Composer:
         if any(b"oc.env" in content for content in contents):
             return None
         here = Path(__file__).parent
-        code = [path.read_bytes() for path in (here / "composer.py", here / "components.py", *sorted((here / "run_config").glob("*.py")))]
+        alone = [here / name for name in ("composer.py", "loader.py", "components.py")]
+        code = [path.read_bytes() for path in (*alone, *sorted((here / "run_config").glob("*.py")))]
         parts = [str(RECORD_SCHEMA), str(Path.cwd()), *map(str, yaml)]
         return hashlib.sha256(b"\0".join([*(part.encode() for part in parts), *contents, *code])).hexdigest()
 
@@ -183,8 +192,8 @@ class Composer:
 
     def _label(self, nodes: Mapping[str, Any], preset: str | None, network: str | None) -> str:
         if preset and (preset, network) not in self.presets:
-            alone = self.compose([f"method={preset}", f"network={network}"])
-            self.presets[preset, network] = _plain(_without_hydra(alone))
+            alone, _ = self._nodes([f"method={preset}", f"network={network}"])
+            self.presets[preset, network] = _plain(alone)
         return method_label(nodes, preset, self.presets.get((preset, network), {}))
 
     def options(self, group: str) -> list[str]:
@@ -194,8 +203,8 @@ class Composer:
     def keys(self) -> list[str]:
         """Every key of the config that the last choices of options gave, before values were set: for "did you mean"."""
         groups = set(self.loader.list_groups(""))
-        composed = self.compose([o for o in self.overrides if o.partition("=")[0] in groups])
-        return list(_keys(_plain(_without_hydra(composed), resolve=False)))
+        composed, _ = self._nodes([o for o in self.overrides if o.partition("=")[0] in groups])
+        return list(_keys(_plain(composed, resolve=False)))
 
 
 def _options(loader: ConfigLoader, group: str) -> list[str]:
@@ -216,8 +225,11 @@ def _dataset_node(name: str) -> dict[str, Any]:
     options = [option for option in _options(loader, "dataset") if name in (option, option.rpartition("/")[2])]
     if not options:
         raise messages.unknown_option("dataset", name, _options(loader, "dataset"))
-    composed = loader.load_configuration("config", [f"dataset={options[0]}"], run_mode=RunMode.RUN)
-    return _plain(_without_hydra(composed))["dataset"]
+    known = cast("Loader", loader).data_sets
+    if options[0] not in known:
+        composed, _ = _load(loader, [f"dataset={options[0]}"])
+        known[options[0]] = _plain(composed)["dataset"]
+    return known[options[0]]
 
 
 _loader: ContextVar[ConfigLoader | None] = ContextVar("loader", default=None)
@@ -232,7 +244,16 @@ def _other_than(name: str, *names: str) -> str:
 OmegaConf.register_new_resolver("other_than", _other_than, replace=True)
 
 
+def _load(loader: ConfigLoader, overrides: Sequence[str]) -> tuple[DictConfig, Mapping[str, str]]:
+    """The config without Hydra's node, and the options that were chosen, by group."""
+    composed = loader.load_configuration("config", list(overrides), run_mode=RunMode.RUN)
+    with open_dict(composed):
+        hydra = composed.pop("hydra")
+    return composed, dict(hydra.runtime.choices)
+
+
 def _without_hydra(composed: DictConfig) -> DictConfig:
+    """A copy without Hydra's node."""
     nodes = OmegaConf.masked_copy(composed, [str(key) for key in composed if key != "hydra"])
     OmegaConf.set_struct(nodes, True)  # a key that is not there stays an error
     return nodes

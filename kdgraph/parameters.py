@@ -11,6 +11,7 @@ import types
 import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import cache
 from numbers import Integral, Real
 from typing import Annotated, Any, Literal, Union
 
@@ -82,6 +83,11 @@ def check_parameters(component: Any, prefix: str = "") -> None:
 
 def annotations_of(factory: Any) -> dict[str, Any]:
     """Annotations of a class's ``__init__`` or of a function, by parameter name; parameters without one are left out."""
+    return dict(_annotations(factory))
+
+
+@cache  # every fit and every point of a sweep asks, and it takes a millisecond to evaluate the words
+def _annotations(factory: Any) -> dict[str, Any]:
     owner = next(cls for cls in inspect.getmro(factory) if "__init__" in vars(cls)) if inspect.isclass(factory) else None
     made_of = () if owner is None or "__dataclass_fields__" not in vars(owner) else fields(owner)
     try:

@@ -31,6 +31,7 @@ ROOMS = [
     {"figures"},
     {"components"},
     {"run_config"},
+    {"loader"},
     {"composer"},
     {"config"},
     {"runner"},
@@ -42,7 +43,7 @@ ROOMS = [
 ]
 """From the ground up: a module may import its own room and those below it."""
 LIBRARY = set().union(*ROOMS[: ROOMS.index({"figures"}) + 1]) - {"messages"}
-HYDRA = {"composer", "config", "verbs", "runner"}
+HYDRA = {"loader", "composer", "config", "verbs", "runner"}
 TORCH = [
     "kdgraph.parents.networks",
     *(f"kdgraph.geometry.{name}" for name in ("activations", "device_index", "listener")),
