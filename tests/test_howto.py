@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from kdgraph.cli import main
+from kdgraph.config import plan
+from kdgraph.run_config.outliers import seen_in_training
 
 pytestmark = pytest.mark.slow
 
@@ -23,7 +25,7 @@ def blocks(page: Path, kind: str) -> list[str]:
 
 
 def test_every_kind_of_part_has_a_page():
-    assert {page.stem for page in PAGES} == {"dataset", "parent", "calibrator", "detector", "recalibrator", "metric", "figure"}
+    assert {page.stem for page in PAGES} == {"dataset", "parent", "calibrator", "detector", "exposure", "recalibrator", "metric", "figure"}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
@@ -46,3 +48,10 @@ def test_it_works_as_it_stands_there(page, tmp_path, monkeypatch, capsys):
     for name in set(sys.modules) - before:
         if name.startswith("my_"):
             del sys.modules[name]
+
+
+def test_what_a_run_says_of_outliers_that_it_trained_with_stands_on_their_page():
+    page = next(page for page in PAGES if page.stem == "exposure").read_text(encoding="utf-8")
+    (job,) = plan(["dataset=wine", "parent=mlp_oe", "calibrator=none", "ood=noise"]).jobs
+    (said,) = seen_in_training(job.config.science())
+    assert f'"{said}"' in page
