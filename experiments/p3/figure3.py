@@ -126,7 +126,7 @@ def _names(axes: Axes, block: Block, names: Sequence[str]) -> None:
     """The data set above, those that are set against it below, beside their strips."""
     figure = cast("Figure", axes.figure)
     where = {"transform": axes.transAxes, "ha": "right"}
-    axes.text(-0.03, 1 + 0.2 / len(names), f"{block.title},\n{block.rows:,} rows, against", fontsize=LABEL_SIZE, va="bottom", **where)
+    axes.text(-0.03, 1 + 0.2 / len(names), f"{block.title},\n{block.rows:,} training rows", fontsize=LABEL_SIZE, va="bottom", **where)
     for i, name in enumerate(names):
         text = fitted(figure, block.sets[name], LABEL_SIZE, _NAMES - 0.1)
         axes.text(-0.03, _middle(i, len(names)), text, fontsize=LABEL_SIZE, va="center", **where)
@@ -194,7 +194,7 @@ def draw(folder: Path, file: Path) -> list[Path]:
     size = used[0]["learnt"]["detector"]["set_size"]
     seeds = counted((len(of.thresholds) for block in blocks for of in block.by_labels.values()), "seed")
     note = (
-        f"rows in sets of {size}, {seeds} pooled: test rows (filled), a set out of distribution (line), each as high as its highest bin;"
+        f"rows in sets of {size}, {seeds} pooled: test rows (filled), a set out of distribution (line), each in shares of its highest bin;"
         " dotted: thresholds of the seeds"
     )
     return save(figure_3(blocks, note), file.with_suffix(""), [file.suffix.removeprefix(".")])

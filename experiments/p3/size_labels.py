@@ -144,20 +144,28 @@ def claims(frame: pd.DataFrame, sizes: Sizes) -> Iterator[Claim]:
             yield Claim(text, bool((apart <= 0.05).all()), f"given and shuffled: {found}")
 
 
-def figure_4(frame: pd.DataFrame, sizes: Sizes) -> Figure:
-    """APHD against the number of training rows: a column for each data set, given labels above, shuffled ones below."""
-    panels, datasets = {}, [name for name in sizes.datasets if name in set(frame.dataset)]
-    for method, labels in METHODS.items():
-        for dataset in datasets:
-            curves = {}
-            for name, (called, role) in sizes.sets.items():
-                rows, values = by_seed(frame, APHD, "rows", dataset=dataset, method=method, set=name)
-                if len(values):
-                    curves[called] = Curve(np.array(rows, dtype=float), values, role)
-            panels[f"{sizes.datasets[dataset]}, {labels}"] = Panel(curves, "training rows", log=True, ticks=list(sizes.ticks))
+def figure_4(frame: pd.DataFrame, sizes: Sizes) -> Figure | None:
+    """APHD against the number of training rows: a column for each data set, given labels above, shuffled ones below.
+
+    Of seeds that have all numbers of rows; a data set of which there is none is left out. None without any.
+    """
+    drawn = {name: [_panel(frame, sizes, name, method) for method in METHODS] for name in sizes.datasets}
+    whole = {name: panels for name, panels in drawn.items() if all(panel.curves for panel in panels)}
+    panels = {f"{sizes.datasets[name]}, {labels}": whole[name][i] for i, labels in enumerate(METHODS.values()) for name in whole}
+    if not panels:
+        return None
     seeds = counted([len(curve.y) for panel in panels.values() for curve in panel.curves.values()], "seed")
     note = f"lines: means, bands: 5 to 95 % of {seeds}; sets of 100 rows"
-    return side_by_side(panels, ylabel="APHD", note=note, columns=len(datasets))
+    return side_by_side(panels, ylabel="APHD", note=note, columns=len(whole))
+
+
+def _panel(frame: pd.DataFrame, sizes: Sizes, dataset: str, method: str) -> Panel:
+    curves = {}
+    for name, (called, role) in sizes.sets.items():
+        rows, values = by_seed(frame, APHD, "rows", dataset=dataset, method=method, set=name)
+        if len(values):
+            curves[called] = Curve(np.array(rows, dtype=float), values, role)
+    return Panel(curves, "training rows", log=True, ticks=list(sizes.ticks))
 
 
 def read(folder: Path) -> list[Record]:
@@ -169,8 +177,8 @@ def draw(records: Sequence[Record], folder: Path) -> None:
     """A picture of each experiment that has runs."""
     frame = measured(records)
     for name, sizes in STUDIES.items() if len(frame) else ():
-        if len(mine := frame[frame.dataset.isin(sizes.datasets)]):
-            save(figure_4(mine, sizes), folder / name, ["png"], dpi=200)
+        if figure := figure_4(frame, sizes):
+            save(figure, folder / name, ["png"], dpi=200)
 
 
 def main() -> None:

@@ -90,8 +90,11 @@ def test_figures_are_drawn_of_them() -> None:
     )
     assert len(simulated.figure_6(50).axes) == 3
     drawn = size_labels.figure_4(size_labels.measured(sizes(0.15)), size_labels.TABLES)
+    assert drawn is not None
     assert [axes.get_title() for axes in drawn.axes] == ["digits, given labels", "digits, shuffled labels"]
     assert all(len(axes.lines) == len(size_labels.TABLES.sets) for axes in drawn.axes)
+    shuffled = [run for run in sizes(0.15) if run["method"] == "tood_shuffled"]
+    assert size_labels.figure_4(size_labels.measured(shuffled), size_labels.TABLES) is None, "half a column"
 
 
 def test_one_command_prints_all_of_them_and_draws(tmp_path, monkeypatch, capsys) -> None:
