@@ -155,7 +155,7 @@ def figure_4(frame: pd.DataFrame, sizes: Sizes) -> Figure | None:
     if not panels:
         return None
     seeds = counted([len(curve.y) for panel in panels.values() for curve in panel.curves.values()], "seed")
-    note = f"lines: means, bands: 5 to 95 % of {seeds}; sets of 100 rows"
+    note = f"{seeds}; sets of 100 rows" if seeds == "1 seed" else f"lines: means, bands: 5 to 95 % of {seeds}; sets of 100 rows"
     return side_by_side(panels, ylabel="APHD", note=note, columns=len(whole))
 
 
