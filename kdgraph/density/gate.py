@@ -6,11 +6,13 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.utils import get_tags
 
 from kdgraph.density.floor import blend, conformal_log_floor, priced_log_floor
 from kdgraph.density.floored import FlooredClassifier
 from kdgraph.density.gaussians import shrunk
 from kdgraph.density.graph import Distance, KernelDensityGraph, in_blocks
+from kdgraph.errors import DataError
 from kdgraph.geometry import partition_of
 from kdgraph.parameters import OpenFraction
 from kdgraph.parents import Rows
@@ -43,6 +45,10 @@ class DensityGate(FlooredClassifier):
     ----------
     estimator_, classes_, prior_ : the fitted estimator, its labels, the class shares of the training rows.
     graph_, log_floor_ : the populated polytopes and the log density floor.
+
+    Raises
+    ------
+    DataError : for images, where ``partition`` takes vectors.
 
     Notes
     -----
@@ -78,6 +84,9 @@ class DensityGate(FlooredClassifier):
         return self.estimator if self.partition is None else self.partition
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
+        if self.partition is not None and np.ndim(train.X) > 2 and not get_tags(self.partition).input_tags.three_d_array:
+            name = type(self.partition).__name__
+            raise DataError(f"the gate's {name} takes vectors, and rows are images; give partition=null, for the estimator's own polytopes")
         forest = self.estimator_ if self.partition is None else self._fitted_parent(self.partition, train, calibration, self.random_state)
         partition = partition_of(forest, n_jobs=self.n_jobs)
         labels = train.one_hot(len(self.classes_))

@@ -15,7 +15,9 @@ from kdgraph import DensityGate
 from kdgraph.calibration import ScoreMap
 from kdgraph.density.gaussians import shrunk
 from kdgraph.density.graph import KernelDensityGraph
+from kdgraph.errors import DataError
 from kdgraph.geometry import partition_of
+from kdgraph.parents.networks import ConvolutionalNetwork
 
 
 @pytest.fixture(scope="module")
@@ -132,6 +134,16 @@ def test_an_estimator_without_a_partition_needs_one(rows):
         str(caught.value)
         == "LogisticRegression has no partition to read; pass a fitted forest or tree of scikit-learn, or a network of torch"
     )
+
+
+@pytest.mark.filterwarnings("ignore:ConvolutionalNetwork learnt nothing")  # in one epoch
+def test_a_forest_beside_a_network_of_images_is_refused():
+    images = np.random.default_rng(0).random((40, 1, 12, 12), dtype=np.float32)
+    gate = DensityGate(ConvolutionalNetwork(max_epochs=1, device="cpu"), partition=ExtraTreesClassifier(10), random_state=0)
+    with pytest.raises(DataError) as caught:
+        gate.fit(images, np.arange(40) % 2)
+    told = "the gate's ExtraTreesClassifier takes vectors, and rows are images; give partition=null, for the estimator's own polytopes"
+    assert str(caught.value) == told
 
 
 def test_a_calibrator_inside_is_fitted_on_the_same_held_out_rows(rows):

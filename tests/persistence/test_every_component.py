@@ -107,7 +107,8 @@ def test_it_predicts_the_same_to_the_bit(parent_name, calibrator_name):
     protocol = "paper" if calibrator_name == "lore_tsne" else "held_out"  # it knows no rows but those that it was fitted with
     part = None if node["_target_"] is None else build(node, estimator=fitted)
     carries = part is None or (hasattr(part, "predict_proba") and not getattr(part, "takes_groups", False))  # what a gate stands on
-    for gate_name in GATES if carries and parent_name != "scores" else ["none"]:
+    gates = [name for name in GATES if not (splits.train.are_images and node_of("gate", name).get("partition"))]  # a forest of vectors
+    for gate_name in gates if carries and parent_name != "scores" else ["none"]:
         nodes = {"calibrator": node, "gate": node_of("gate", gate_name)}
         made = calibrate(nodes, fitted, splits, protocol=protocol, seed=0, n_jobs=1)
         again = read(to_bytes(made, {"parent": fitted}), "it", {"parent": fitted}).value
