@@ -43,7 +43,7 @@ class Job:
 
     @cached_property
     def config(self) -> RunConfig:
-        """Composed when it is asked for first: 3 ms where another point chose the same options, 20 ms else."""
+        """Composed when it is asked for first: 6 ms where another point chose the same options, 40 ms else."""
         with self.composer.errors_in_one_line():
             return self.composer.run_config(self.overrides, of_many=self.of_many)
 
