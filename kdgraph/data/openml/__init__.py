@@ -1,5 +1,6 @@
 """Public data through one client, openml-python: tables by number, their cache, and what is said when they cannot be had."""
 
+from kdgraph.data.openml.diamonds import Diamonds
 from kdgraph.data.openml.table import OpenmlTable
 
-__all__ = ["OpenmlTable"]
+__all__ = ["Diamonds", "OpenmlTable"]
