@@ -1,5 +1,6 @@
 """The simulations of Dey et al. (2024), "Deep discriminative to kernel density graph": images of shapes (Section 5.2.1), and the six of its
-Appendix C; those that scikit-learn draws; point clouds of TOOD, Section 6; and a regression of Torres et al. (2024), Section 4.1.
+Appendix C; those that scikit-learn draws; point clouds of TOOD, Section 6; and regressions with their truth: those of
+Torres et al. (2024), Sections 4.1 to 4.3, and Friedman's.
 
 In those of appendix C each class's density is known in closed form or as one smooth integral, so a classifier can be compared with the
 truth at every point.
@@ -10,28 +11,34 @@ from __future__ import annotations
 
 from kdgraph.data.simulations.circle import Circle
 from kdgraph.data.simulations.curves import Polynomial, Sinewave
+from kdgraph.data.simulations.friedman import FriedmanTruth
 from kdgraph.data.simulations.gaussian_xor import GaussianXor
 from kdgraph.data.simulations.heteroscedastic import Heteroscedastic
 from kdgraph.data.simulations.plane import PlaneSimulation, paper_grid
 from kdgraph.data.simulations.point_cloud import PointCloud
+from kdgraph.data.simulations.rosenbrock import Rosenbrock
 from kdgraph.data.simulations.scikit_learn import Blobs, Circles, Moons
 from kdgraph.data.simulations.shapes import Shapes
 from kdgraph.data.simulations.spiral import Spiral
+from kdgraph.data.simulations.tran20 import Tran20
 from kdgraph.data.simulations.trunk import Trunk
 
 __all__ = [
     "Blobs",
     "Circle",
     "Circles",
+    "FriedmanTruth",
     "GaussianXor",
     "Heteroscedastic",
     "Moons",
     "PlaneSimulation",
     "PointCloud",
     "Polynomial",
+    "Rosenbrock",
     "Shapes",
     "Sinewave",
     "Spiral",
+    "Tran20",
     "Trunk",
     "paper_grid",
 ]
