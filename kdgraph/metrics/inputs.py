@@ -107,6 +107,13 @@ def _groups(value: Any) -> Groups:
     return value if isinstance(value, Groups) else Groups.of(value)
 
 
+def _above_0(value: Any) -> float:
+    number = float(value)
+    if not np.isfinite(number) or number <= 0:
+        raise ValueError(f"mean_abs_y must be a finite number above 0, got {value!r}")
+    return number
+
+
 INPUTS: dict[str, Input] = {
     "y": Input("the labels", "ask only for metrics of the predictions alone there (mmc, oce)", np.asarray),
     "proba": Input("predicted probabilities", "use one that predicts them", lambda value: probabilities("proba", value)),
@@ -125,6 +132,7 @@ INPUTS: dict[str, Input] = {
     "id_score": Input(
         "out-of-distribution scores of the test rows", "ask for it in metrics.ood", _numbers("id_score", finite=False), by_row=False
     ),
+    "mean_abs_y": Input("the mean of |y| of the calibration rows", "pass it as mean_abs_y, above 0", _above_0, by_row=False),
     "distribution": Input("predictive distributions", "use one for regression", lambda value: value),
 }
 """By parameter name; every other parameter of a metric is an option."""

@@ -63,7 +63,7 @@ def _check_metrics(config: RunConfig, said: set[str]) -> None:
     from kdgraph.metrics import METRICS, asked, check_metric, space_of
 
     source, said = target_of(config.dataset), said | {"prior"}
-    labelled = said | {"y", "X", "groups"} | _truths_of(source)
+    labelled = said | {"y", "X", "groups", "mean_abs_y"} | _truths_of(source)
     inputs = {
         "test": labelled,
         "calibration": labelled,

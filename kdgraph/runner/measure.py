@@ -86,6 +86,8 @@ def _inputs(found: Predictions, said: Mapping[str, Any], of_test: Mapping[str, A
         inputs["top"] = TopLabel.of(said["proba"])
     if (rows := labelled_rows(splits).get(found.on)) is not None:
         inputs |= {"X": rows.X, "groups": None if rows.groups is None else Groups(rows.groups, rows.group_names)}
+    if splits.prior is None and len(splits.calibration.y):
+        inputs["mean_abs_y"] = float(np.abs(splits.calibration.y).mean())
     if found.on == "ood":
         inputs["id_score"] = of_test.get("ood_score")
     return inputs

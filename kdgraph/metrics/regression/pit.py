@@ -1,0 +1,125 @@
+"""Whether PIT values F(y) are uniform: distances, their p-values, and the histogram."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import numpy as np
+
+from kdgraph.metrics.registry import metric, table
+from kdgraph.metrics.regression.uniformity import cramer_von_mises, distance_to_uniform, frosini, simulated_p_value
+from kdgraph.parameters import Count, Range, check_value
+
+
+@metric("PIT distance", better="lower")
+def pit_ks(y: np.ndarray, distribution: Any) -> float:
+    """Kolmogorov-Smirnov distance of the PIT values F(y) from uniform: the largest ``|share of values <= p - p|``, in [1/2n, 1].
+
+    Calibrated distributions of n rows have about 0.87/√n, and more than 1.36/√n in 5 of 100 cases; where F has steps, at least half the
+    largest of them. It is SciPy's ``kstest(..., "uniform").statistic``; the 0.87 and 1.36 are of Kolmogorov's limit.
+
+    Parameters
+    ----------
+    y : Float[n], outcomes.
+    distribution : of n rows.
+    """
+    return distance_to_uniform(distribution.cdf(y))
+
+
+@metric("PIT Cramér-von Mises", better="lower")
+def pit_cvm(y: np.ndarray, distribution: Any) -> float:
+    """Cramér-von Mises statistic of the PIT values F(y) against uniform: 1/12n + Σ ((i - ½)/n - u_i)² of the sorted ones.
+
+    Calibrated distributions have 1/6 on average and more than 0.461 in 5 of 100 cases, whatever n is; others grow as n. It is SciPy's
+    ``cramervonmises(..., "uniform").statistic``.
+
+    Parameters
+    ----------
+    y : Float[n], outcomes.
+    distribution : of n rows.
+    """
+    return cramer_von_mises(distribution.cdf(y))
+
+
+@metric("PIT Frosini", better="lower")
+def pit_frosini(y: np.ndarray, distribution: Any) -> float:
+    """Frosini's statistic of the PIT values F(y) against uniform: Σ ``|u_i - (i - ½)/n|`` / √n of the sorted ones.
+
+    Calibrated distributions have about √(2π)/8 = 0.313 on average, whatever n is; others grow as √n. Its p-value is in :func:`pit_tests`.
+
+    Parameters
+    ----------
+    y : Float[n], outcomes.
+    distribution : of n rows.
+
+    References
+    ----------
+    Frosini, "On the distribution and power of a goodness-of-fit statistic with parametric and nonparametric applications", in
+    "Goodness-of-fit", Colloquia Mathematica Societatis János Bolyai 45, 1987; the test of Torres et al. (2024), section 4.1.
+    """
+    return frosini(distribution.cdf(y))
+
+
+@table("tests of uniform PIT values")
+def pit_tests(y: np.ndarray, distribution: Any, *, draws: Count = 999, random_state: Annotated[int, Range(0)] = 0) -> dict[str, np.ndarray]:
+    """Kolmogorov-Smirnov, Cramér-von Mises and Frosini of the PIT values F(y), each with its p-value.
+
+    A small p-value says that distributions are not calibrated. A large one does not say that they are: errors of opposite signs in
+    different places cancel in all of these (:func:`~kdgraph.metrics.local_coverage`).
+
+    Parameters
+    ----------
+    y : Float[n], outcomes.
+    distribution : of n rows. Where a method has learnt from other rows, its distributions are not exactly those of the rows, and over
+        many such p-values small ones are more frequent than they say.
+    draws : samples of n uniform values that Frosini's p-value is simulated with; 1/(draws + 1) is the smallest.
+    random_state : of these samples.
+
+    Returns
+    -------
+    Columns ``test``, ``statistic``, ``p_value``; the first two p-values are SciPy's.
+    """
+    from scipy import stats
+
+    check_value("draws", draws, Count)
+    check_value("random_state", random_state, Annotated[int, Range(0)])
+    pits = distribution.cdf(y)
+    ks, cvm, third = stats.kstest(pits, "uniform"), stats.cramervonmises(pits, "uniform"), frosini(pits)
+    return {
+        "test": np.array(["kolmogorov_smirnov", "cramer_von_mises", "frosini"]),
+        "statistic": np.array([ks.statistic, cvm.statistic, third]),
+        "p_value": np.array([ks.pvalue, cvm.pvalue, simulated_p_value(third, len(pits), draws, np.random.default_rng(random_state))]),
+    }
+
+
+@table("PIT histogram")
+def pit_histogram(y: np.ndarray, distribution: Any, *, bins: Count = 20) -> dict[str, np.ndarray]:
+    """How many PIT values F(y) lie in each of ``bins`` equal bins of [0, 1]: flat where distributions are calibrated.
+
+    A bin holds lower < F(y) <= upper, the first one 0 too. ``density`` is the share of rows over the width: 1 is ideal.
+
+    Parameters
+    ----------
+    y : Float[n], outcomes.
+    distribution : of n rows.
+    bins : how many, from 1.
+
+    References
+    ----------
+    Dawid, "Statistical theory: the prequential approach", JRSS A 147, 1984, for the PIT; Gneiting et al., JRSS B 69,
+    2007, for its histogram.
+    """
+    check_value("bins", bins, Count)
+    return histogram_of_pits(distribution.cdf(y), bins)
+
+
+def histogram_of_pits(pits: np.ndarray, bins: int) -> dict[str, np.ndarray]:
+    """The columns of :func:`pit_histogram` of PIT values Float[n]: Gneiting et al. (2007).
+
+    >>> histogram_of_pits(np.array([0.0, 0.5, 0.6]), 2)["count"].tolist()
+    [2, 1]
+    """
+    edges = np.arange(bins + 1) / bins
+    found = np.clip(np.searchsorted(edges, pits, side="left") - 1, 0, bins - 1)
+    count = np.bincount(found, minlength=bins)
+    return {"lower": edges[:-1], "upper": edges[1:], "count": count, "density": count * bins / len(pits)}
