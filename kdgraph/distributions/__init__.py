@@ -2,10 +2,32 @@
 
 from __future__ import annotations
 
-from kdgraph.distributions.distribution import Distribution
+from kdgraph.distributions.by_row import RankedEcdf, RowEcdf, ScoredEcdf
+from kdgraph.distributions.conformal import ConformalIntervals
+from kdgraph.distributions.distribution import Distribution, Standard
+from kdgraph.distributions.linear_map import LinearMap
 from kdgraph.distributions.normal import LocationScale, Normal
 from kdgraph.distributions.pit_map import PitMap, WeightedEcdf
+from kdgraph.distributions.quantile_grid import QuantileGrid
 from kdgraph.distributions.recalibrated import Recalibrated
+from kdgraph.distributions.samples import WeightedSamples
 from kdgraph.distributions.scipy_families import ScipyFamily, as_distribution
 
-__all__ = ["Distribution", "LocationScale", "Normal", "PitMap", "Recalibrated", "ScipyFamily", "WeightedEcdf", "as_distribution"]
+__all__ = [
+    "ConformalIntervals",
+    "Distribution",
+    "LinearMap",
+    "LocationScale",
+    "Normal",
+    "PitMap",
+    "QuantileGrid",
+    "RankedEcdf",
+    "Recalibrated",
+    "RowEcdf",
+    "ScipyFamily",
+    "ScoredEcdf",
+    "Standard",
+    "WeightedEcdf",
+    "WeightedSamples",
+    "as_distribution",
+]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,6 +16,20 @@ _SMALLEST = 2.0**-54
 """A level below all that ``Generator.random`` gives but 0."""
 _INSIDE = 1e-300, 1 - 2.0**-53
 """Levels at which quantiles are finite, so near to 0 and 1 that no more of an integral lies beyond."""
+
+
+class Standard(NamedTuple):
+    """Distributions of n rows as loc + scale·Z with one Z for all; ours.
+
+    Attributes
+    ----------
+    loc, scale : Float[n].
+    at_levels : values of Z at :meth:`Distribution.levels` of any row, elementwise.
+    """
+
+    loc: np.ndarray
+    scale: np.ndarray
+    at_levels: Callable[[np.ndarray], np.ndarray]
 
 
 class Distribution(ABC):
@@ -59,6 +74,10 @@ class Distribution(ABC):
     def at_levels(self, levels: np.ndarray) -> np.ndarray:
         """The values that have these :meth:`levels`: Float[n, m] of Float[m], the same for every row, or of Float[n, m]."""
         return self.ppf(levels)
+
+    def standard(self) -> Standard | None:
+        """What rows have in common, if they differ in location and scale alone; else None."""
+        return None
 
     @abstractmethod
     def mean(self) -> np.ndarray:

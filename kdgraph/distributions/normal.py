@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from kdgraph.distributions.distribution import Distribution
+from kdgraph.distributions.distribution import Distribution, Standard
 from kdgraph.distributions.rows import by_row, checked_levels, rows_at
 
 
@@ -83,8 +83,12 @@ class LocationScale(Distribution):
 
     def levels(self, y: np.ndarray | float) -> np.ndarray:
         """``cdf(y)``; where that is 0 or 1 to the last bit, the standardised value (y - loc) / scale, below 0 or above 1; see the base."""
-        z = self.standardized(y)
-        p = self.standard_cdf(z)
+        return self.standard_levels(self.standardized(y))
+
+    @classmethod
+    def standard_levels(cls, z: np.ndarray) -> np.ndarray:
+        """:meth:`levels` of values z of Z, elementwise."""
+        p = cls.standard_cdf(z)
         return np.where(((p == 0) & (z < 0)) | ((p == 1) & (z > 1)), z, p)
 
     @classmethod
@@ -95,6 +99,9 @@ class LocationScale(Distribution):
 
     def at_levels(self, levels: np.ndarray) -> np.ndarray:  # noqa: D102 - as in the base
         return self.at(self.standard_at(levels))
+
+    def standard(self) -> Standard:  # noqa: D102
+        return Standard(self.loc, self.scale, self.standard_at)
 
     def mean(self) -> np.ndarray:  # noqa: D102
         return self.loc + self.scale * self.standard_mean

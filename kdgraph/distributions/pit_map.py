@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import Any, Self
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-_SAME = 1e-12
-"""Two levels that differ relatively by less are one: (1 - 0.95)/2 is 0.025 to the 16th digit only."""
+from kdgraph.distributions.row_steps import SAME
 
 
 class PitMap(ABC):
@@ -18,6 +18,18 @@ class PitMap(ABC):
     Torres et al. (2024), Algorithm 1, have one for each row. PIT values are in (0, 1), or beyond, where F is 0 or 1 to the last bit: see
     :meth:`Distribution.levels`.
     """
+
+    has_steps: ClassVar[bool] = True
+    """Whether R is constant but for steps, so that sums over its atoms are exact."""
+
+    @property
+    def width(self) -> int | None:
+        """How many atoms a row has, where each row has its own; None where all rows have one map."""
+        return None
+
+    @abstractmethod
+    def moved(self, function: Callable[[np.ndarray], np.ndarray]) -> PitMap:
+        """The map whose atoms are at ``function`` of those here, an increasing function of arrays, elementwise."""
 
     @abstractmethod
     def __getitem__(self, index: Any) -> Self:
@@ -92,11 +104,14 @@ class WeightedEcdf(PitMap):
     def __getitem__(self, index: Any) -> Self:
         return self
 
-    def cdf(self, p: np.ndarray) -> np.ndarray:  # noqa: D102 - as in the base
+    def moved(self, function: Callable[[np.ndarray], np.ndarray]) -> WeightedEcdf:  # noqa: D102 - as in the base
+        return replace(self, levels=function(self.levels))
+
+    def cdf(self, p: np.ndarray) -> np.ndarray:  # noqa: D102
         return np.append(0.0, self.cumulative)[np.searchsorted(self.levels, p, side="right")]
 
     def ppf(self, q: np.ndarray) -> np.ndarray:  # noqa: D102
-        position = np.searchsorted(self.cumulative, q * (1 - _SAME), side="left")
+        position = np.searchsorted(self.cumulative, q * (1 - SAME), side="left")
         return self.levels[np.minimum(position, len(self.levels) - 1)]
 
     def atoms(self) -> tuple[np.ndarray, np.ndarray]:  # noqa: D102

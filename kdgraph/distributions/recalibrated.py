@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from kdgraph.distributions.distribution import Distribution
-from kdgraph.distributions.normal import LocationScale
+from kdgraph.distributions.distribution import Distribution, Standard
 from kdgraph.distributions.pit_map import PitMap
 from kdgraph.distributions.rows import blocks, checked_levels, rows_at
-from kdgraph.distributions.weighted import crps_of_one_sample, crps_of_samples
+from kdgraph.distributions.weighted import crps_of_one_sample, crps_of_samples, mean_of_samples, var_of_samples
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +30,8 @@ class Recalibrated(Distribution):
     Notes
     -----
     Of n rows with m atoms, the sums take n·m quantiles of the base, some rows at a time, so memory is linear in n and in m. Where the base
-    differs from row to row in location and scale alone, F⁻¹(p_i) = loc + scale·z_i with the same z_i for all rows, and m are enough.
+    differs from row to row in location and scale alone, as a normal one does and a Gamma of one shape, F⁻¹(p_i) = loc + scale·z_i with the
+    same z_i for all rows, and m are enough: the standardised residual of a calibration row stands for its PIT value.
 
     F and its inverse are :meth:`Distribution.levels` and :meth:`Distribution.at_levels`, which go on where F is 0 or 1 to the last bit: 38
     standard deviations below the mean of a normal distribution and 8.3 above it.
@@ -70,46 +70,47 @@ class Recalibrated(Distribution):
         return self.base.at_levels(self.pit_map.ppf(q)) if q.ndim else self.ppf(q[None])[:, 0]
 
     def mean(self) -> np.ndarray:  # noqa: D102
-        return self._sums(_mean, lambda mean, base: base.loc + base.scale * mean)
+        return self._sums(mean_of_samples, lambda mean, known: known.loc + known.scale * mean)
 
     def var(self) -> np.ndarray:  # noqa: D102
-        return self._sums(_var, lambda var, base: base.scale**2 * var)
+        return self._sums(var_of_samples, lambda var, known: known.scale**2 * var)
 
     def crps(self, y: np.ndarray) -> np.ndarray:
         """CRPS = 2 Σ_i w_i (y - x_i) (c_i - [y < x_i]) of the sample x_i = F⁻¹(p_i), with c_i the middle of the i-th step of R; exact.
 
         The integral over levels of twice the quantile score, step by step ("qd" in scoringrules; Jordan, Krueger and Lerch, "Evaluating
-        probabilistic forecasts with scoringRules", Journal of Statistical Software 90, 2019).
+        probabilistic forecasts with scoringRules", Journal of Statistical Software 90, 2019). Of an R without steps by quadrature.
         """
-        y = np.asarray(y, dtype=np.float64)
-        levels, weights = self.pit_map.atoms()
-        if isinstance(self.base, LocationScale) and levels.ndim == 1:
-            return self.base.scale * crps_of_one_sample(self.base.standard_at(levels), weights, self.base.standardized(y))
+        if not self.pit_map.has_steps:
+            return super().crps(y)
+        y, standard = np.asarray(y, dtype=np.float64), self.base.standard()
+        at = y if standard is None else (y - standard.loc) / standard.scale
+        if standard is not None and self.pit_map.width is None:
+            x, weights = self.pit_map.moved(standard.at_levels).atoms()
+            return standard.scale * crps_of_one_sample(x, weights, at)
         score = np.empty(len(self))
-        for rows in blocks(len(self), levels.shape[-1]):
-            levels, weights = self.pit_map[rows].atoms()
-            score[rows] = crps_of_samples(self.base[rows].at_levels(levels), weights, y[rows])
-        return score
+        for rows, x, weights in self._samples(standard):
+            score[rows] = crps_of_samples(x, weights, at[rows])
+        return score if standard is None else standard.scale * score
 
     def _sums(
         self,
         of_sample: Callable[[np.ndarray, np.ndarray], np.ndarray],
-        moved: Callable[[np.ndarray, LocationScale], np.ndarray],
+        moved: Callable[[np.ndarray, Standard], np.ndarray],
     ) -> np.ndarray:
         """Float[n]: ``of_sample(x, weights)`` of each row's sample; ``moved`` takes that of z to loc + scale·z."""
-        levels, weights = self.pit_map.atoms()
-        if isinstance(self.base, LocationScale):
-            return moved(of_sample(self.base.standard_at(levels), weights), self.base)
+        standard = self.base.standard()
+        if standard is not None and self.pit_map.width is None:
+            return moved(of_sample(*self.pit_map.moved(standard.at_levels).atoms()), standard)
         sums = np.empty(len(self))
-        for rows in blocks(len(self), levels.shape[-1]):
-            levels, weights = self.pit_map[rows].atoms()
-            sums[rows] = of_sample(self.base[rows].at_levels(levels), weights)
-        return sums
+        for rows, x, weights in self._samples(standard):
+            sums[rows] = of_sample(x, weights)
+        return sums if standard is None else moved(sums, standard)
 
-
-def _mean(x: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    return (weights * x).sum(axis=-1)
-
-
-def _var(x: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    return (weights * (x - _mean(x, weights)[..., None]) ** 2).sum(axis=-1)
+    def _samples(self, standard: Standard | None) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
+        """Some rows at a time, their samples and weights; of z, where the base is loc + scale·z."""
+        width = len(self.pit_map.atoms()[0]) if self.pit_map.width is None else self.pit_map.width
+        pit_map = self.pit_map if standard is None else self.pit_map.moved(standard.at_levels)
+        for rows in blocks(len(self), width):
+            x, weights = pit_map[rows].atoms()
+            yield rows, x if standard is not None else self.base[rows].at_levels(x), weights

@@ -10,8 +10,8 @@ import numpy as np
 
 from kdgraph.errors import ParameterError
 
-VALUES_AT_A_TIME = 1 << 20
-"""Of an array with a row for each of the n rows: 8 MB. No number depends on it."""
+VALUES_AT_A_TIME = 1 << 18
+"""Of an array with a row for each of the n rows: 2 MB. No number depends on it."""
 
 
 def blocks(n: int, width: int) -> Iterator[slice]:

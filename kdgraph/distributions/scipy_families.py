@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kdgraph.distributions.distribution import Distribution
+from kdgraph.distributions.distribution import Distribution, Standard
 from kdgraph.distributions.rows import by_row, checked_levels, rows_at
 
 
@@ -87,6 +87,18 @@ class ScipyFamily(Distribution):
         beyond = levels > 1
         at = self.ppf(np.where(beyond, 0.5, levels))
         return np.where(beyond, self._at("isf", np.exp(1 - np.where(beyond, levels, 1.0))), at) if beyond.any() else at
+
+    def standard(self) -> Standard | None:
+        """Of a family whose shape is the same in all rows, such as a Gamma GLM's; see the base."""
+        shapes = {name: value for name, value in self.parameters.items() if name not in ("loc", "scale")}
+        if not len(self) or any((value != value[0]).any() for value in shapes.values()):
+            return None
+        one = ScipyFamily(self.family, {name: value[:1] for name, value in shapes.items()} | {"loc": np.zeros(1)})
+        return Standard(
+            self.parameters.get("loc", np.zeros(len(self))),
+            self.parameters.get("scale", np.ones(len(self))),
+            lambda levels: one.at_levels(np.reshape(levels, (1, -1))).reshape(np.shape(levels)),
+        )
 
     def mean(self) -> np.ndarray:  # noqa: D102
         return self._family().mean(**self.parameters)

@@ -21,7 +21,25 @@ def crps_of_samples(x: np.ndarray, weights: np.ndarray, y: np.ndarray) -> np.nda
     """
     middle = np.cumsum(weights, axis=-1) - weights / 2
     distance = y[:, None] - x
-    return 2 * (weights * distance * (middle - (distance < 0))).sum(axis=1)
+    return 2 * total(weights * distance * (middle - (distance < 0)))
+
+
+def total(values: np.ndarray) -> np.ndarray:
+    """Float[n] of Float[n, m], a number of Float[m]: sums over the last axis, one number after the other.
+
+    Zeros at the end of a row change no bit, as they do where sums are in pairs.
+    """
+    return np.cumsum(values, axis=-1)[..., -1] if values.ndim > 1 else values.sum()
+
+
+def mean_of_samples(x: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Float[n] of x: Float[n, m] and weights Float[m] or Float[n, m], which sum to 1; a number of Float[m]."""
+    return total(weights * x)
+
+
+def var_of_samples(x: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """As :func:`mean_of_samples`: the mean square about the mean."""
+    return total(weights * np.square(x - mean_of_samples(x, weights)[..., None]))
 
 
 def crps_of_one_sample(x: np.ndarray, weights: np.ndarray, y: np.ndarray) -> np.ndarray:

@@ -1,0 +1,145 @@
+"""Distributions that are known at some levels: a line between each two quantiles, and an exponential tail at each end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kdgraph.distributions.distribution import Distribution
+from kdgraph.distributions.row_steps import count_in_rows
+from kdgraph.distributions.rows import by_row, checked_levels, rows_at
+
+
+class QuantileGrid(Distribution):
+    """For each of n rows, quantiles at m levels: what a quantile regression gives.
+
+    Parameters
+    ----------
+    levels : Float[m], increasing, in (0, 1); m from 2.
+    values : Float[n, m], finite: the quantiles of each row. Where they cross they are put in order, which brings them nearer to the true
+        ones (Chernozhukov et al.).
+
+    Notes
+    -----
+    Between two quantiles the density is constant. Below the first, of level q₁ and value v₁, F(y) = q₁ exp((y - v₁)/t), with
+    t = q₁ (v₂ - v₁)/(q₂ - q₁), so that the density goes on without a step; above the last likewise. The tails are ours.
+
+    References
+    ----------
+    Koenker, "Quantile regression", 2005; Chernozhukov, Fernández-Val and Galichon, "Quantile and probability curves without crossing",
+    Econometrica 78, 2010.
+
+    Examples
+    --------
+    >>> one = QuantileGrid(np.array([0.25, 0.5, 0.75]), np.array([[0.0, 1.0, 3.0]]))
+    >>> one.ppf(np.array([0.25, 0.375, 0.75])).tolist(), one.cdf(np.array([2.0])).tolist()
+    ([[0.0, 0.5, 3.0]], [0.625])
+    """
+
+    def __init__(self, levels: np.ndarray, values: np.ndarray) -> None:
+        self.grid = np.asarray(levels, dtype=np.float64)
+        values = np.asarray(values, dtype=np.float64)
+        if self.grid.ndim != 1 or len(self.grid) < 2 or not (np.diff(self.grid) > 0).all() or self.grid[0] <= 0 or self.grid[-1] >= 1:
+            raise ValueError(f"levels must be at least two increasing numbers in (0, 1), got {self.grid.tolist()}")
+        if values.ndim != 2 or values.shape[1] != len(self.grid) or not np.isfinite(values).all():
+            raise ValueError(f"values must have {len(self.grid)} finite numbers a row, got shape {values.shape}")
+        self.values = np.sort(values, axis=1)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, index: Any) -> QuantileGrid:
+        return QuantileGrid(self.grid, self.values[rows_at(index)])
+
+    def cdf(self, y: np.ndarray | float) -> np.ndarray:  # noqa: D102 - as in the base
+        return self._of_values(self._cdf, y)
+
+    def pdf(self, y: np.ndarray | float) -> np.ndarray:
+        """Density, in 1/units of y, of y as in :meth:`cdf`; infinite where two quantiles are the same."""
+        return self._of_values(self._pdf, y)
+
+    def ppf(self, q: np.ndarray | float) -> np.ndarray:  # noqa: D102
+        q = checked_levels(q)
+        wanted = np.broadcast_to(q, q.shape if q.ndim == 2 else (len(self), q.size))
+        low, high = self._tails()
+        right = np.clip(np.searchsorted(self.grid, wanted), 1, len(self.grid) - 1)
+        q0, q1 = self.grid[right - 1], self.grid[right]
+        v0, v1 = (np.take_along_axis(self.values, at, axis=1) for at in (right - 1, right))
+        share = np.clip((wanted - q0) / (q1 - q0), 0, 1)
+        inside = np.where(share < 1, np.minimum(v0 + share * (v1 - v0), v1), v1)  # at a level of the grid its quantile, to the bit
+        first, last = self.grid[0], self.grid[-1]
+        with np.errstate(divide="ignore"):  # the ends are infinite
+            left = np.log(np.minimum(wanted / first, 1.0)) * low
+            beyond = -np.log(np.minimum((1 - wanted) / (1 - last), 1.0)) * high
+        found = np.where(wanted < first, self.values[:, :1] + left, np.where(wanted > last, self.values[:, -1:] + beyond, inside))
+        return found if q.ndim else found[:, 0]
+
+    def levels(self, y: np.ndarray | float) -> np.ndarray:
+        """``cdf(y)``; where that is 0 or 1 to the last bit, log F(y) below 0, and 1 - log P(Y > y) above 1; see the base."""
+        return self._of_values(self._levels, y)
+
+    def at_levels(self, levels: np.ndarray) -> np.ndarray:  # noqa: D102 - as in the base
+        levels = np.broadcast_to(levels, levels.shape if levels.ndim == 2 else (len(self), levels.size))
+        beyond = (levels < 0) | (levels > 1)
+        inside = self.ppf(np.where(beyond, 0.5, levels))
+        (low, high), below, above = self._tails(), np.log(self.grid[0]) - levels, levels - 1 + np.log(1 - self.grid[-1])
+        return np.where(levels < 0, self.values[:, :1] - low * below, np.where(levels > 1, self.values[:, -1:] + high * above, inside))
+
+    def mean(self) -> np.ndarray:  # noqa: D102
+        low, high = (tail[:, 0] for tail in self._tails())
+        first, above = self.grid[0], 1 - self.grid[-1]
+        inside = ((self.values[:, 1:] + self.values[:, :-1]) / 2 * np.diff(self.grid)).sum(axis=1)
+        return first * (self.values[:, 0] - low) + inside + above * (self.values[:, -1] + high)
+
+    def var(self) -> np.ndarray:  # noqa: D102
+        low, high = (tail[:, 0] for tail in self._tails())
+        v = self.values - self.mean()[:, None]
+        inside = ((v[:, 1:] ** 2 + v[:, 1:] * v[:, :-1] + v[:, :-1] ** 2) / 3 * np.diff(self.grid)).sum(axis=1)
+        below, beyond = v[:, 0], v[:, -1]
+        left = self.grid[0] * (below**2 - 2 * below * low + 2 * low**2)
+        right = (1 - self.grid[-1]) * (beyond**2 + 2 * beyond * high + 2 * high**2)
+        return left + inside + right
+
+    def _tails(self) -> tuple[np.ndarray, np.ndarray]:
+        """Float[n, 1] twice: the mean distance of the lower tail from the first quantile, and of the upper one from the last."""
+        step, gap = np.diff(self.values, axis=1), np.diff(self.grid)
+        return step[:, :1] * (self.grid[0] / gap[0]), step[:, -1:] * ((1 - self.grid[-1]) / gap[-1])
+
+    def _cdf(self, y: np.ndarray) -> np.ndarray:
+        q0, q1, v0, v1 = self._around(y)
+        share = np.where(v1 > v0, (y - v0) / np.where(v1 > v0, v1 - v0, 1.0), 1.0)
+        below, above = self._beyond(y)
+        above = np.where((self._tails()[1] == 0) & (y >= self.values[:, -1:]), np.inf, above)  # a tail without a length lies there
+        inside = q0 + np.clip(share, 0, 1) * (q1 - q0)
+        left, right = self.grid[0] * np.exp(-below), 1 - (1 - self.grid[-1]) * np.exp(-above)
+        return np.where(below > 0, left, np.where(above > 0, right, inside))
+
+    def _levels(self, y: np.ndarray) -> np.ndarray:
+        known, (below, above) = self._cdf(y), self._beyond(y)
+        known = np.where((known == 0) & np.isfinite(below), np.log(self.grid[0]) - below, known)
+        return np.where((known == 1) & (above > 0) & np.isfinite(above), 1 + above - np.log(1 - self.grid[-1]), known)
+
+    def _pdf(self, y: np.ndarray) -> np.ndarray:
+        q0, q1, v0, v1 = self._around(y)
+        far = np.exp(-sum(self._beyond(y)))
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            return np.where(far > 0, (q1 - q0) / (v1 - v0) * far, 0.0)
+
+    def _around(self, y: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Levels and quantiles to the left and to the right of each value; beyond the ends those of the nearest interval."""
+        right = np.clip(count_in_rows(self.values, y, equal=True), 1, len(self.grid) - 1)
+        v0, v1 = (np.take_along_axis(self.values, at, axis=1) for at in (right - 1, right))
+        return self.grid[right - 1], self.grid[right], v0, v1
+
+    def _beyond(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """How far below the first quantile, and above the last, in units of the tails, from 0."""
+        low, high = (np.maximum(tail, np.finfo(np.float64).tiny) for tail in self._tails())
+        with np.errstate(over="ignore"):  # of a tail without a length all is infinitely far away
+            return np.maximum(self.values[:, :1] - y, 0) / low, np.maximum(y - self.values[:, -1:], 0) / high
+
+    def _of_values(self, function: Any, y: np.ndarray | float) -> np.ndarray:
+        values = by_row(lambda given: given, len(self), y)
+        if values.ndim == 2:
+            return function(values)
+        return function(np.broadcast_to(values, len(self))[:, None])[:, 0]

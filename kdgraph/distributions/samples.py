@@ -1,0 +1,121 @@
+"""Weighted samples as distributions: what ensembles, dropout masks and neighbours predict."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kdgraph.distributions.distribution import Distribution
+from kdgraph.distributions.row_steps import count_in_rows, shares, steps_at, steps_up_to
+from kdgraph.distributions.rows import blocks, by_row, checked_levels, rows_at
+from kdgraph.distributions.weighted import crps_of_samples, mean_of_samples, var_of_samples
+
+
+class WeightedSamples(Distribution):
+    """The weighted empirical distribution of m values for each of n rows.
+
+    Parameters
+    ----------
+    x : Float[n, m], finite, in any order.
+    weights : Float[m], the same for every row, or Float[n, m]; not negative, in no row all 0. None: equal.
+
+    Attributes
+    ----------
+    x, weights : Float[n, m], increasing in each row, and their weights, which sum to 1.
+
+    Notes
+    -----
+    Quantiles are the left-continuous inverse, as of :class:`~kdgraph.distributions.WeightedEcdf`. PIT values of few samples would be few
+    numbers, and 0 or 1 for all that lies beyond the samples, which recalibration could not undo. So :meth:`levels` are linear between the
+    middles of the steps, 1/2m and 1 - 1/2m at the ends of an even sample, and beyond these they go on in units of the sample's standard
+    deviation: what is put behind them may leave the sample's range. Both are ours.
+
+    Examples
+    --------
+    >>> one = WeightedSamples(np.array([[3.0, 1.0, 2.0]]), np.array([2.0, 1.0, 1.0]))
+    >>> one.mean().tolist(), one.ppf(np.array([0.25, 0.5, 0.51])).tolist(), one.cdf(np.array([2.0])).tolist()
+    ([2.25], [[1.0, 2.0, 3.0]], [0.5])
+    """
+
+    def __init__(self, x: np.ndarray, weights: np.ndarray | None = None) -> None:
+        x = np.asarray(x, dtype=np.float64)
+        if x.ndim != 2 or not x.shape[1] or not np.isfinite(x).all():
+            raise ValueError(f"x must have a row of finite numbers for each row, got shape {x.shape}")
+        given = np.broadcast_to(np.ones(1) if weights is None else np.asarray(weights, dtype=np.float64), x.shape)
+        if not (np.isfinite(given) & (given >= 0)).all() or not (given > 0).any(axis=1).all():
+            raise ValueError("weights must be numbers from 0, in no row all 0")
+        order = np.argsort(x, axis=1, kind="stable")
+        self.x = np.take_along_axis(x, order, axis=1)
+        self.weights = shares(np.take_along_axis(given, order, axis=1))
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def __getitem__(self, index: Any) -> WeightedSamples:
+        some = object.__new__(type(self))  # sorted already
+        some.x, some.weights = self.x[rows_at(index)], self.weights[rows_at(index)]
+        return some
+
+    def cdf(self, y: np.ndarray | float) -> np.ndarray:  # noqa: D102 - as in the base
+        return self._of_values(lambda values: steps_up_to(self.weights, count_in_rows(self.x, values, equal=True)), y)
+
+    def ppf(self, q: np.ndarray | float) -> np.ndarray:  # noqa: D102
+        q = checked_levels(q)
+        wanted = np.broadcast_to(q, q.shape if q.ndim == 2 else (len(self), q.size))
+        found = np.take_along_axis(self.x, steps_at(self.weights, wanted), axis=1)
+        return found if q.ndim else found[:, 0]
+
+    def levels(self, y: np.ndarray | float) -> np.ndarray:
+        """Linear between the middles of the steps; below 0 and above 1 standard deviations beyond the smallest and the largest value."""
+        return self._of_values(self._levels, y)
+
+    def at_levels(self, levels: np.ndarray) -> np.ndarray:  # noqa: D102 - as in the base
+        levels = np.broadcast_to(levels, levels.shape if levels.ndim == 2 else (len(self), levels.size))
+        middle, unit = self._middles(), self._unit()
+        inside = _between(middle, self.x, levels)
+        return np.where(levels < 0, self.x[:, :1] + unit * levels, np.where(levels > 1, self.x[:, -1:] + unit * (levels - 1), inside))
+
+    def mean(self) -> np.ndarray:  # noqa: D102
+        return mean_of_samples(self.x, self.weights)
+
+    def var(self) -> np.ndarray:  # noqa: D102
+        return var_of_samples(self.x, self.weights)
+
+    def crps(self, y: np.ndarray) -> np.ndarray:
+        """Exact: :func:`~kdgraph.distributions.weighted.crps_of_samples`."""
+        y, score = np.asarray(y, dtype=np.float64), np.empty(len(self))
+        for rows in blocks(len(self), self.x.shape[1]):
+            score[rows] = crps_of_samples(self.x[rows], self.weights[rows], y[rows])
+        return score
+
+    def _of_values(self, function: Any, y: np.ndarray | float) -> np.ndarray:
+        """``function`` of Float[n, j], of values as :meth:`cdf` takes them."""
+        values = by_row(lambda given: given, len(self), y)
+        if values.ndim == 2:
+            return function(values)
+        return function(np.broadcast_to(values, len(self))[:, None])[:, 0]
+
+    def _levels(self, values: np.ndarray) -> np.ndarray:
+        low, high, unit = self.x[:, :1], self.x[:, -1:], self._unit()
+        inside = _between(self.x, self._middles(), values)
+        return np.where(values < low, (values - low) / unit, np.where(values > high, 1 + (values - high) / unit, inside))
+
+    def _middles(self) -> np.ndarray:
+        """Float[n, m]: the middles of the steps, which are in (0, 1) also where the first or the last has no weight."""
+        middle = np.cumsum(self.weights, axis=1) - self.weights / 2
+        return np.clip(middle, np.finfo(np.float64).tiny, np.nextafter(1.0, 0.0))
+
+    def _unit(self) -> np.ndarray:
+        """Float[n, 1]: standard deviations; 1 where all values are the same."""
+        spread = np.sqrt(self.var())[:, None]
+        return np.where(spread > 0, spread, 1.0)
+
+
+def _between(x: np.ndarray, y: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """Float[n, j]: linear interpolation of y: Float[n, k] over increasing x: Float[n, k], constant beyond; at equal x the last y."""
+    right = np.clip(count_in_rows(x, at, equal=True), 1, max(x.shape[1] - 1, 1)) if x.shape[1] > 1 else np.zeros(at.shape, dtype=np.intp)
+    left = np.maximum(right - 1, 0)
+    x0, x1, y0, y1 = (np.take_along_axis(of, where, axis=1) for of, where in ((x, left), (x, right), (y, left), (y, right)))
+    share = np.clip(np.where(x1 > x0, (at - x0) / np.where(x1 > x0, x1 - x0, 1.0), 1.0), 0.0, 1.0)
+    return y0 + share * (y1 - y0)

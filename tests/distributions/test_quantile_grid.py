@@ -1,0 +1,87 @@
+"""Quantiles on a grid: moments against integrals over levels, round trips, tails that begin without a step."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import integrate, stats
+
+from kdgraph.distributions import QuantileGrid
+
+LEVELS = np.array([0.05, 0.2, 0.5, 0.7, 0.9])
+VALUES = np.array([[-3.0, -1.0, 0.0, 2.0, 3.0], [10.0, 10.5, 14.0, 14.25, 30.0]])
+
+
+def test_moments_are_integrals_over_levels_and_over_the_density():
+    for values in VALUES:
+        said, edges = QuantileGrid(LEVELS, values[None]), [values[0] - 400, *values, values[-1] + 400]
+        _check_moments(said)
+        pieces = [integrate.quad(lambda y, of: of.pdf(y)[0], a, b, args=(said,), limit=200)[0] for a, b in pairwise(edges)]
+        np.testing.assert_allclose(pieces, np.diff([0, *LEVELS, 1]), atol=1e-7)
+
+
+def _check_moments(said: QuantileGrid) -> None:
+    """The integrals end 1e-9 before 0 and 1, where quantiles are infinite; what lies beyond is 1e-7 of them."""
+    mean, var = said.mean()[0], said.var()[0]
+    first, second = (
+        integrate.quad(lambda q: (said.ppf(q)[0] - center) ** power, 1e-9, 1 - 1e-9, points=[*LEVELS], limit=200)[0]  # noqa: B023
+        for center, power in ((0.0, 1), (mean, 2))
+    )
+    assert (mean, var) == (pytest.approx(first, rel=1e-5), pytest.approx(second, rel=1e-5))
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.floats(-50, 50, width=32), min_size=5, max_size=5), st.floats(1e-6, 1 - 1e-6))
+def test_levels_and_values_round_trip(values, q):
+    """Also of quantiles that are the same, or given in another order; where two are, a value is at the highest of its levels."""
+    said = QuantileGrid(LEVELS, np.array([values]))
+    y = said.ppf(q)
+    assert said.cdf(y)[0] >= q - 1e-9
+    np.testing.assert_array_equal(said.ppf(LEVELS)[0], np.sort(values))
+    many = said.ppf(np.linspace(0.001, 0.999, 400))[0]
+    assert (np.diff(many) >= 0).all()
+    if float(np.diff(np.sort(values)).min()) > 1e-3:
+        assert said.cdf(y)[0] == pytest.approx(q, abs=1e-9)
+
+
+def test_the_tails_are_exponential_and_begin_without_a_step():
+    said = QuantileGrid(LEVELS, VALUES)
+    for end, side in ((VALUES[:, 0], -1), (VALUES[:, -1], 1)):
+        np.testing.assert_allclose(said.pdf(end - side * 1e-9), said.pdf(end + side * 1e-9), rtol=1e-6)
+    t = 0.05 * 2 / 0.15
+    known = 0.05 * stats.expon.sf(5, scale=t)
+    assert said.cdf(np.array([-8.0, 0.0]))[0] == pytest.approx(known) and said.ppf(0.0)[0] == -np.inf and said.ppf(1.0)[1] == np.inf
+
+
+def test_far_out_levels_still_tell_values_apart():
+    """Where the distribution function is 0 or 1 to the last bit; and they lead back."""
+    said, y = QuantileGrid(LEVELS, VALUES), np.array([[-900.0, -800.0, 0.0, 700.0, 800.0], [-900.0, -800.0, 12.0, 3000.0, 4000.0]])
+    levels = said.levels(y)
+    assert (levels[:, :2] < 0).all() and (levels[:, 3:] > 1).all() and (np.diff(levels, axis=1) > 0).all()
+    assert levels[0, 4] == pytest.approx(1 - np.log(0.1) + (800 - 3) / (0.1 * 1 / 0.2))
+    np.testing.assert_allclose(said.at_levels(levels), y)
+    np.testing.assert_array_equal(said.levels(y[:, 2]), said.cdf(y[:, 2]))
+
+
+def test_a_dense_grid_is_the_distribution_itself():
+    """Of 99 levels of a standard normal: to the 2 % of its variance that lie beyond, and 0.002 of its CRPS."""
+    levels = np.linspace(0.01, 0.99, 99)
+    said, y = QuantileGrid(levels, np.tile(stats.norm.ppf(levels), (3, 1))), np.array([-1.0, 0.0, 2.0])
+    np.testing.assert_allclose(said.mean(), 0, atol=1e-9)
+    np.testing.assert_allclose(said.var(), 1, atol=0.02)
+    known = y * (2 * stats.norm.cdf(y) - 1) + 2 * stats.norm.pdf(y) - 1 / np.sqrt(np.pi)
+    np.testing.assert_allclose(said.crps(y), known, atol=2e-3)
+    np.testing.assert_array_equal(said.cdf(np.column_stack([y, y]))[:, 1], said.cdf(y))
+    np.testing.assert_array_equal(said[1:].ppf(0.3), said.ppf(0.3)[1:])
+
+
+@pytest.mark.parametrize("levels", [[0.5], [0.5, 0.5], [0.0, 0.5], [0.5, 1.0]])
+def test_what_is_refused(levels):
+    with pytest.raises(ValueError, match="levels must be at least two increasing numbers in"):
+        QuantileGrid(np.array(levels), np.zeros((1, len(levels))))
+    with pytest.raises(ValueError, match="values must have 5 finite numbers a row"):
+        QuantileGrid(LEVELS, np.full((1, 5), np.nan))

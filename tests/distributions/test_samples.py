@@ -1,0 +1,80 @@
+"""Weighted samples: against numpy and a double sum."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kdgraph.distributions import Recalibrated, WeightedEcdf, WeightedSamples
+from kdgraph.persistence import read, to_bytes
+
+
+def drawn(n: int = 5, m: int = 8, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, m)), rng.integers(0, 3, size=(n, m)) + np.eye(n, m)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 1000), st.integers(1, 9))
+def test_it_is_the_weighted_sample(seed, m):
+    x, w = drawn(m=m, seed=seed)
+    if not w.sum(axis=1).all():
+        w[:, 0] += 1
+    given, y = WeightedSamples(x, w), np.linspace(-1, 1, 5)
+    for i in range(5):
+        share = w[i] / w[i].sum()
+        assert given.mean()[i] == pytest.approx(x[i] @ share) and given.var()[i] == pytest.approx(
+            (x[i] - x[i] @ share) ** 2 @ share, abs=1e-14
+        )
+        assert given.cdf(y)[i] == pytest.approx(share[x[i] <= y[i]].sum())
+        assert given.crps(y)[i] == pytest.approx(np.abs(x[i] - y[i]) @ share - share @ np.abs(x[i][:, None] - x[i]) @ share / 2, abs=1e-12)
+        np.testing.assert_array_equal(
+            given.ppf(np.array([0.1, 0.5, 1.0]))[i], np.quantile(x[i], [0.1, 0.5, 1.0], method="inverted_cdf", weights=w[i])
+        )
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 1000), st.integers(2, 9))
+def test_levels_order_values_and_lead_back_to_them(seed, m):
+    """Strictly increasing, also beyond the sample, where they are below 0 or above 1."""
+    given = WeightedSamples(drawn(m=m, seed=seed)[0])
+    y = np.linspace(given.x[:, 0] - 3, given.x[:, -1] + 3, 60).T
+    levels = given.levels(y)
+    assert (np.diff(levels, axis=1) > 0).all() and (levels[:, 0] < 0).all() and (levels[:, -1] > 1).all()
+    np.testing.assert_allclose(given.at_levels(levels), y, atol=1e-9)
+
+
+def test_recalibration_leaves_the_range_of_an_ensemble_that_is_too_narrow():
+    """Ten values within ±0.1 of which none is an outcome, behind a map of where outcomes were: five deviations off."""
+    one = WeightedSamples(np.tile(np.linspace(-0.1, 0.1, 10), (4, 1)))
+    y = np.array([-1.0, -0.5, 0.5, 1.0])
+    new = Recalibrated(one, WeightedEcdf.of(one.levels(y)))
+    np.testing.assert_allclose(new.ppf(np.array([0.25, 1.0]))[0], [-1.0, 1.0], rtol=1e-9)
+    assert one.cdf(y).tolist() == [0, 0, 1, 1]
+
+
+def test_values_that_are_all_the_same():
+    one = WeightedSamples(np.full((1, 3), 2.0))
+    assert one.levels(np.array([3.0]))[0] == 2.0 and one.at_levels(np.array([2.0]))[0, 0] == 3.0 and 0 < one.levels(2.0)[0] < 1
+
+
+def test_fewer_rows_and_what_is_written():
+    given = WeightedSamples(*drawn())
+    for index in (slice(1, 3), np.array([4, 0]), 2):
+        np.testing.assert_array_equal(given[index].ppf(0.6), np.atleast_1d(given.ppf(0.6)[index]))
+    np.testing.assert_array_equal(read(to_bytes(given), "it").value.ppf(0.3), given.ppf(0.3))
+    assert given.sample(4, np.random.default_rng(0)).shape == (5, 4)
+
+
+@pytest.mark.parametrize(
+    ("x", "weights", "message"),
+    [
+        ([[np.nan]], None, r"^x must have a row of finite numbers for each row, got shape \(1, 1\)$"),
+        ([[1.0, 2.0]], [0.0, 0.0], "^weights must be numbers from 0, in no row all 0$"),
+    ],
+)
+def test_what_is_refused(x, weights, message):
+    with pytest.raises(ValueError, match=message):
+        WeightedSamples(np.array(x), None if weights is None else np.array(weights))

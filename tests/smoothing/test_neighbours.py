@@ -1,0 +1,151 @@
+"""Nearest rows: every backend against all distances, sorted."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
+from scipy.spatial.distance import cdist
+
+from kdgraph.smoothing.near import Nearness
+from kdgraph.smoothing.neighbours import NeighbourSearch
+
+BACKENDS = [(1, "window"), (1, "tree"), (3, "tree"), (3, "brute"), (12, "brute")]
+
+
+def rows(n: int, d: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(n, d))
+
+
+@pytest.mark.parametrize(("d", "backend"), BACKENDS)
+@pytest.mark.parametrize("k", [1, 7, 40])
+def test_they_are_the_first_of_all_distances_sorted(d, backend, k):
+    X, at = rows(40, d), rows(9, d, 1) * 2
+    apart = cdist(at, X)
+    distance, found = NeighbourSearch(X, backend=backend).nearest(at, k)
+    np.testing.assert_array_equal(found, np.argsort(apart, axis=1)[:, :k])
+    np.testing.assert_allclose(distance, np.sort(apart, axis=1)[:, :k], rtol=1e-12)
+
+
+def test_many_rows_are_searched_by_heaps(monkeypatch):
+    """The same rows as by a partition."""
+    X, at = rows(300, 12), rows(20, 12, 1)
+    few = NeighbourSearch(X).nearest(at, 15)
+    monkeypatch.setattr("kdgraph.smoothing.neighbours.PARTITION_ROWS", 100)
+    np.testing.assert_array_equal(NeighbourSearch(X).nearest(at, 15)[1], few[1])
+
+
+@pytest.mark.parametrize(("d", "backend"), BACKENDS)
+def test_blocks_and_the_rows_beside_change_no_bit(d, backend, monkeypatch):
+    X, at = rows(60, d), rows(20, d, 1)
+    search = NeighbourSearch(X, backend=backend)
+    whole = search.nearest(at, 9)
+    alone = [search.nearest(at[i : i + 1], 9) for i in range(20)]
+    np.testing.assert_array_equal(whole[0], np.concatenate([distance for distance, _ in alone]))
+    monkeypatch.setattr("kdgraph.smoothing.neighbours.AT_A_TIME", 60)
+    np.testing.assert_array_equal(whole[0], search.nearest(at, 9)[0])
+
+
+@pytest.mark.parametrize(("d", "backend"), BACKENDS)
+def test_as_many_as_are_within_a_radius(d, backend):
+    X, at = rows(200, d), rows(30, d, 1)
+    counts = NeighbourSearch(X, backend=backend).count_within(at, 1.5)
+    np.testing.assert_array_equal(counts, (cdist(at, X) <= 1.5).sum(axis=1))
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.integers(0, 6), min_size=1, max_size=12), st.integers(-2, 8), st.data())
+def test_one_feature_with_ties(values, x, data):
+    """Distances are right whichever of the rows at one distance are taken."""
+    k = data.draw(st.integers(1, len(values)))
+    X = np.array(values, dtype=float)[:, None]
+    distance, found = NeighbourSearch(X).nearest(np.array([[float(x)]]), k)
+    assert distance[0].tolist() == sorted(abs(v - x) for v in values)[:k]
+    assert len(set(found[0].tolist())) == k and np.abs(X[found[0], 0] - x).tolist() == distance[0].tolist()
+
+
+def test_which_backend_suits():
+    suited = [NeighbourSearch(np.zeros((n, d))).backend for n, d in ((5, 1), (5, 8), (5, 9))]
+    assert suited == ["window", "tree", "brute"]
+
+
+def test_equal_rows_are_at_0_by_brute_force_too():
+    """The product formula of distances has 1e-8 there, of rows far from 0 far more."""
+    X = rows(30, 12) + 1e4
+    distance, found = NeighbourSearch(X, backend="brute").nearest(X, 1)
+    assert distance.ravel().tolist() == [0.0] * 30 and found.ravel().tolist() == list(range(30))
+
+
+def test_leaves_are_compared_by_their_inner_product():
+    """Three trees of two leaves each, as one-hot rows of length 1."""
+    codes = np.random.default_rng(0).integers(0, 2, size=(12, 3))
+    onehot = np.concatenate([codes == 0, codes == 1], axis=1) / np.sqrt(3)
+    distance, found = NeighbourSearch(csr_array(onehot)).nearest(csr_array(onehot[:4]), 5)
+    apart = (codes[:4, None] != codes[None]).mean(axis=2)
+    np.testing.assert_allclose(distance, np.sort(apart, axis=1)[:, :5], atol=1e-12)
+    np.testing.assert_allclose(distance, np.take_along_axis(apart, found, axis=1), atol=1e-12)
+
+
+def test_approximate_neighbours_are_at_most_so_much_farther():
+    X, at = rows(3000, 6), rows(50, 6, 1)
+    exact, near = NeighbourSearch(X).nearest(at, 10)[0], NeighbourSearch(X, eps=1.0).nearest(at, 10)[0]
+    assert (near >= exact - 1e-12).all() and (near <= 2 * exact + 1e-12).all() and (near > exact).any()
+
+
+def test_more_neighbours_than_rows_are_refused():
+    with pytest.raises(ValueError, match=r"^k must be from 1 to the 3 rows, got 4$"):
+        NeighbourSearch(np.zeros((3, 1))).nearest(np.zeros((1, 1)), 4)
+
+
+def naive_weights(x: float, X: np.ndarray, kernel: str, u: float, among: np.ndarray) -> np.ndarray:
+    t = np.abs(X - x) / u
+    inside = t <= 1
+    of = {"epanechnikov": np.where(inside, 1 - t**2, 0), "uniform": inside.astype(float), "gaussian": np.exp(-(t**2) / 2)}
+    return np.where(among, of[kernel], 0.0)
+
+
+@pytest.mark.parametrize("kernel", ["epanechnikov", "uniform", "gaussian"])
+@pytest.mark.parametrize("rule", ["last", "next", "radius"])
+def test_weights_by_the_book(kernel, rule):
+    X, at = rows(50, 1)[:, 0], rows(8, 1, 1)[:, 0]
+    search = NeighbourSearch(X[:, None])
+    near = Nearness(radius=0.4, kernel=kernel, least=1) if rule == "radius" else Nearness(k=12, kernel=kernel, scale=rule)
+    found = near.around(search, at[:, None])
+    for i, x in enumerate(at):
+        apart = np.sort(np.abs(X - x))
+        u = 0.4 if rule == "radius" else apart[12 if rule == "next" else 11]
+        among = np.abs(X - x) <= (0.4 if rule == "radius" else apart[11])
+        if not among.any():
+            continue
+        dense = np.zeros(50)
+        dense[found.rows[i]] = found.weight[i]
+        np.testing.assert_allclose(dense, naive_weights(x, X, kernel, u, among), atol=1e-12)
+        assert found.n_eff[i] == pytest.approx(dense.sum() ** 2 / (dense**2).sum())
+
+
+def test_what_has_no_distances_of_its_own():
+    """All neighbours at the place: equal weights. None within the radius: the nearest, flagged. One neighbour, which is at u: it counts."""
+    same = NeighbourSearch(np.r_[np.zeros(6), 5.0, 9.0][:, None])
+    assert Nearness(k=4).around(same, np.zeros((1, 1))).weight.tolist() == [[1.0] * 4]
+    away = Nearness(radius=0.5, least=3).around(same, np.array([[7.1], [0.0]]))
+    assert away.empty.tolist() == [True, False] and away.weight.sum(axis=1).tolist() == [3.0, 6.0]
+    assert sorted(away.rows[0, :2].tolist()) == [6, 7]
+    assert Nearness(k=1).around(same, np.array([[5.5]])).weight.tolist() == [[1.0]]
+    with pytest.warns(UserWarning, match=r"^k=9 neighbours were asked for, and there are 8: all are taken$"):
+        assert Nearness(k=9, kernel="uniform").around(same, np.zeros((1, 1))).weight.shape == (1, 8)
+
+
+@pytest.mark.parametrize("near", [Nearness(k=5), Nearness(k=5, scale="next"), Nearness(radius=0.7, least=2)])
+def test_a_row_is_left_out_of_its_own_neighbourhood(near):
+    """Also where equal rows crowd it out of the nearest ones: as without it."""
+    X = np.r_[rows(20, 1)[:, 0], np.zeros(9)][:, None]
+    found = near.around(NeighbourSearch(X), X, np.arange(29))
+    assert (found.rows != np.arange(29)[:, None])[found.weight > 0].all()
+    for i in range(29):
+        others = np.delete(np.arange(29), i)
+        alone = near.around(NeighbourSearch(X[others]), X[i : i + 1])
+        np.testing.assert_allclose(
+            np.sort(found.weight[i])[::-1][: alone.weight.size], np.sort(alone.weight[0])[::-1][: found.weight.shape[1]], atol=1e-12
+        )
