@@ -35,6 +35,8 @@ SMALL: dict[str, dict[str, Any]] = {
     },
 }
 """Values that make a parent small, by a word of its class."""
+SMALL_REGRESSORS: dict[str, dict[str, Any]] = {"networks": {"hidden": [8, 8], "max_epochs": 2}, "NearestOutcomes": {"k": 20}}
+"""Likewise."""
 
 
 def options(group: str) -> list[str]:
@@ -44,9 +46,12 @@ def options(group: str) -> list[str]:
 
 
 def regresses(name: str) -> bool:
-    """Whether a parent is for regression; a file that is built on another has no class of its own."""
+    """Whether a parent is for regression; a file that is built on another has its class from there."""
     node = yaml.safe_load((conf_dir() / "parent" / f"{name}.yaml").read_text())
-    return "_target_" in node and hasattr(target_of(node), "predict_dist")
+    if "_target_" in node:
+        return hasattr(target_of(node), "predict_dist")
+    bases = [each.removeprefix("/parent/").partition("@")[0] for each in node["defaults"] if str(each).startswith("/parent/")]
+    return any(regresses(base) for base in bases if not base.startswith("_"))
 
 
 REGRESSORS, RECALIBRATORS = [name for name in options("parent") if regresses(name)], options("recalibrator")
@@ -134,8 +139,12 @@ def test_a_parent_alone_does_and_can_be_cloned(name):
 def test_a_regressor_predicts_the_same_to_the_bit_with_what_is_fitted_after_it(name, recalibrator_name):
     rng = np.random.default_rng(0)
     parts = [rng.normal(size=(n, 3)) for n in (60, 40, 30)]
-    splits = Splits(*(Dataset("rows", X, X[:, 0] + rng.normal(size=len(X)), np.empty(0), ("a", "b", "c"), "regression") for X in parts))
-    fitted = fit(node_of("parent", name, "dataset=heteroscedastic"), splits.train, seed=0, n_jobs=1)
+    splits = Splits(
+        *(Dataset("rows", X, np.exp(X[:, 0] + rng.normal(size=len(X))), np.empty(0), ("a", "b", "c"), "regression") for X in parts)
+    )
+    node = node_of("parent", name, "dataset=heteroscedastic")
+    node = node | next((values for word, values in SMALL_REGRESSORS.items() if word in node["_target_"]), {})
+    fitted = fit(node, splits.train, seed=0, n_jobs=1)
     node = node_of("recalibrator", recalibrator_name, "dataset=heteroscedastic")
     made = calibrate({"recalibrator": node}, fitted, splits, seed=0, n_jobs=1)
     again = read(to_bytes(made, {"parent": fitted}), "it", {"parent": fitted}).value

@@ -156,6 +156,6 @@ def _wide_linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> T
 def _full_batch(block: np.ndarray, rows: int) -> Tensor:
     """Float32[rows, ...]: the block and copies of its last row, in memory of torch's own (its alignment may decide how sums are made)."""
     batch = torch.empty((rows, *block.shape[1:]))
-    batch[: len(block)] = torch.from_numpy(np.ascontiguousarray(narrow(block)))
+    batch.numpy()[: len(block)] = narrow(block)  # through NumPy, which also reads rows that nobody may write to
     batch[len(block) :] = batch[len(block) - 1].clone()
     return batch

@@ -20,31 +20,21 @@ _ACTIVATIONS = {"relu": nn.ReLU, "leaky_relu": nn.LeakyReLU}
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class MultilayerPerceptron(NetworkClassifier):
-    """Fully connected layers with piecewise linear activations.
-
-    The defaults are those of Dey et al., Table 3: four layers of 1,000 units, Adam at 3e-4. Images are flattened.
+class FullyConnected:
+    """Fully connected layers with piecewise linear activations: what the network is made of, whatever it predicts.
 
     Parameters
     ----------
-    hidden : units of each hidden layer; none for a linear classifier.
+    hidden : units of each hidden layer; none for a linear model.
     activation : "relu", or "leaky_relu" with slope 0.01 below 0.
     dropout : share of the activations that training sets to 0 after each hidden layer; a list is of the last ones: ``[0.4]`` is 0.4 after
         the last alone.
     batch_norm : normalise before each activation; needs batches of two rows.
-    **others : those of :class:`NetworkClassifier`.
 
     References
     ----------
-    Dey et al., Deep discriminative to kernel density graph for in- and out-of-distribution calibrated inference.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> X, y = load_iris(return_X_y=True)
-    >>> mlp = MultilayerPerceptron(hidden=(32,), learning_rate=0.01, max_epochs=30, device="cpu", random_state=0).fit(X, y)
-    >>> bool(mlp.score(X, y) > 0.9), mlp.layer_names_, mlp.transform(X).shape
-    (True, ['0', '1', '2', '3'], (150, 32))
+    He et al., "Delving deep into rectifiers", 2015 (leaky_relu); Srivastava et al., "Dropout", 2014; Ioffe and Szegedy, "Batch
+    normalization", 2015. How they are put together is ours.
     """
 
     hidden: Sequence[Count] = (1000, 1000, 1000, 1000)
@@ -53,7 +43,7 @@ class MultilayerPerceptron(NetworkClassifier):
     batch_norm: bool = False
 
     def _make_module(self, input_shape: tuple[int, ...], n_outputs: int) -> nn.Module:
-        if self.batch_norm and self.batch_size == 1:
+        if self.batch_norm and getattr(self, "batch_size", None) == 1:
             raise ValueError("batch_size must be at least 2 with batch_norm, got 1")
         widths = [prod(input_shape), *(int(width) for width in self.hidden)]
         layers: list[nn.Module] = [nn.Flatten()]
@@ -73,3 +63,28 @@ class MultilayerPerceptron(NetworkClassifier):
         if len(last) > n:
             raise ParameterError(f"dropout must be one share, or a list of at most one for each of {n} hidden layers, got {last.tolist()}")
         return [0.0] * (n - len(last)) + last.tolist()
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class MultilayerPerceptron(FullyConnected, NetworkClassifier):
+    """Fully connected layers with piecewise linear activations.
+
+    The defaults are those of Dey et al., Table 3: four layers of 1,000 units, Adam at 3e-4. Images are flattened.
+
+    Parameters
+    ----------
+    hidden, activation, dropout, batch_norm : the layers, see :class:`FullyConnected`.
+    **others : those of :class:`NetworkClassifier`.
+
+    References
+    ----------
+    Dey et al., Deep discriminative to kernel density graph for in- and out-of-distribution calibrated inference.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> mlp = MultilayerPerceptron(hidden=(32,), learning_rate=0.01, max_epochs=30, device="cpu", random_state=0).fit(X, y)
+    >>> bool(mlp.score(X, y) > 0.9), mlp.layer_names_, mlp.transform(X).shape
+    (True, ['0', '1', '2', '3'], (150, 32))
+    """
