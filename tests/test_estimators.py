@@ -29,7 +29,7 @@ from kdgraph.calibration.top_label import (
 )
 from kdgraph.parents import GaussianLinear
 from kdgraph.parents.networks import MultilayerPerceptron
-from kdgraph.recalibration import GlobalPit
+from kdgraph.recalibration import ConformalPit, GlobalPit, LocalPit
 
 EXPECTED_FAILURES = {
     "check_sample_weight_equivalence_on_dense_data": "a row of weight two is drawn once, two equal rows twice: by the split that holds rows"
@@ -105,6 +105,7 @@ ESTIMATORS = [
     Retrained(forest(), changes={"n_estimators": 3}, random_state=0),
     GaussianLinear(),
     GlobalPit(GaussianLinear(), random_state=0),
+    ConformalPit(GaussianLinear(), LocalPit(None), random_state=0),
 ]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -11,9 +10,7 @@ from kdgraph.distributions import Distribution, Recalibrated, WeightedEcdf
 from kdgraph.metrics.regression import distance_to_uniform
 from kdgraph.parents import Rows
 from kdgraph.recalibration.base import PostHocRegressor
-
-_INSIDE = np.nextafter(0.0, 1.0), np.nextafter(1.0, 0.0)
-"""The smallest and the largest number in (0, 1)."""
+from kdgraph.recalibration.pits import known_pits
 
 
 class GlobalPit(PostHocRegressor):
@@ -57,16 +54,8 @@ class GlobalPit(PostHocRegressor):
         return {"n_pits": len(pits), "pit_ks": distance_to_uniform(pits), "n_clipped": self.n_clipped_}
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
-        pits = self._base(calibration.X).levels(calibration.y)
-        known = np.where(pits == 0, _INSIDE[0], np.where(pits == 1, _INSIDE[1], pits))
-        self.n_clipped_ = int((known != pits).sum())
-        if self.n_clipped_:
-            warnings.warn(
-                f"{self.n_clipped_} of {len(pits)} calibration rows lie where the predicted distribution function is 0 or 1 to the last "
-                "bit: its tails are much too light, and how far out these rows are is lost",
-                stacklevel=3,
-            )
-        self.pit_map_ = WeightedEcdf.of(known)
+        pits, self.n_clipped_ = known_pits(self._base(calibration.X), calibration.y)
+        self.pit_map_ = WeightedEcdf.of(pits)
 
     def _after(self, base: Distribution, X: Any) -> Distribution:
         return Recalibrated(base, self.pit_map_)

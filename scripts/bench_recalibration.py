@@ -1,0 +1,130 @@
+"""Time local recalibration against nearest-neighbour regression and a row loop. Run it after any change to it or to its search.
+
+10,000 new rows, 10,000 calibration rows, 1,000 neighbours, in 2 and in 20 features: mean and three intervals, behind a normal distribution.
+Everything is on one core in this process, and every bar is a ratio of times taken one after the other, so that it means the same on
+another machine. The row loop does for each row what Algorithm 1 of Torres et al. (2024) says, and is timed on some rows and extrapolated;
+its search is the same tree. ``--large`` adds 100,000 rows among 100,000, in one run.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import time
+from collections.abc import Callable
+
+import numpy as np
+from scipy.spatial import cKDTree
+from scipy.stats import norm
+from sklearn.frozen import FrozenEstimator
+from sklearn.neighbors import KNeighborsRegressor
+
+from kdgraph.parents import GaussianLinear
+from kdgraph.recalibration import LocalPit
+from kdgraph.runner.cost import measured
+
+N, K, LOOP_ROWS, ROUNDS, LEVELS = 10_000, 1_000, 300, 3, (0.8, 0.9, 0.95)
+
+
+def rows(n: int, d: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """X: Float[n, d] and y: Float[n], which no line fits."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, size=(n, d))
+    return X, 3 * X[:, 0] ** 2 + X[:, 1] + (0.2 + np.abs(X[:, 1])) * rng.normal(size=n)
+
+
+def fitted(n: int, d: int) -> tuple[LocalPit, np.ndarray, np.ndarray]:
+    """A model, and its calibration rows Float[n, d], Float[n]."""
+    X, y = rows(n, d, 0)
+    parent = GaussianLinear().fit(X[:1000], y[:1000])
+    model = LocalPit(FrozenEstimator(parent), k=K, units="raw").fit(X[:10], y[:10], X_calibration=X, y_calibration=y)
+    return model, X, y
+
+
+def full(model: LocalPit, at: np.ndarray) -> list[np.ndarray]:
+    """Mean and intervals: Float[m] each."""
+    said = model.predict_dist(at)
+    return [said.mean(), *(end for level in LEVELS for end in said.interval(level))]
+
+
+def looped(model: LocalPit, X: np.ndarray, y: np.ndarray, at: np.ndarray) -> list[np.ndarray]:
+    """The same, a row after the other."""
+    parent = model.estimator_
+    pits = norm.cdf(y, parent.predict(X), parent.estimator.sigma_)
+    tree, found = cKDTree(X), []
+    for x in at:
+        distance, near = tree.query(x, K)
+        sample = norm.ppf(pits[near], parent.predict([x])[0], parent.estimator.sigma_)
+        weight = 1 - (distance / distance[-1]) ** 2
+        order = np.argsort(sample)
+        reached = np.cumsum(weight[order]) / weight.sum()
+        ends = [q for level in LEVELS for q in ((1 - level) / 2, (1 + level) / 2)]
+        found.append([sample @ weight / weight.sum(), *(sample[order][np.searchsorted(reached, q * (1 - 1e-12))] for q in ends)])
+    return list(np.transpose(found))
+
+
+def seconds(run: Callable[[], object]) -> float:
+    """Wall time."""
+    start = time.perf_counter()
+    run()
+    return time.perf_counter() - start
+
+
+def told(name: str, ours: list[float], theirs: list[float], bar: float, at_least: bool) -> None:
+    """Print a line: seconds of both, the median of their ratios, the bar; ``at_least``: theirs over ours, else ours over theirs."""
+    ratio = statistics.median(b / a if at_least else a / b for a, b in zip(ours, theirs, strict=True))
+    held = ratio >= bar if at_least else ratio <= bar
+    rule = f"bar {'≥' if at_least else '≤'} {bar} ×" + ("" if held else "   MISSED")
+    print(f"{name:46}{statistics.median(ours):8.2f} s {statistics.median(theirs):8.2f} s   {ratio:6.2f} ×   {rule}", flush=True)
+
+
+def compare(d: int, bar: float) -> None:
+    """Print the lines of d features."""
+    model, X, y = fitted(N, d)
+    at = rows(N, d, 1)[0]
+    off = max(np.abs(a - b).max() for a, b in zip(full(model, at[:20]), looped(model, X, y, at[:20]), strict=True))
+    assert off < 1e-5, off  # weights are kept in float32
+    times: dict[str, list[float]] = {name: [] for name in ("ours", "half", "regression", "loop")}
+    for _ in range(ROUNDS):
+        times["ours"].append(seconds(lambda: full(model, at)))
+        times["half"].append(seconds(lambda: full(model, at[: N // 2])))
+        times["regression"].append(seconds(lambda: KNeighborsRegressor(K, weights=_epanechnikov).fit(X, y).predict(at)))
+        times["loop"].append(seconds(lambda: looped(model, X, y, at[:LOOP_ROWS])) * N / LOOP_ROWS)
+    told(f"{d} features, against KNeighborsRegressor", times["ours"], times["regression"], bar, at_least=False)
+    told(f"{d} features, against a loop, from {LOOP_ROWS} rows", times["ours"], times["loop"], 5, at_least=True)
+    told(f"{d} features, against half of the rows", times["ours"], times["half"], 2.3, at_least=False)
+
+
+def _epanechnikov(distance: np.ndarray) -> np.ndarray:
+    return 1 - np.square(distance / distance[:, -1:])
+
+
+def memory() -> None:
+    """Print what is held beyond what comes in."""
+    model, at = fitted(N, 2)[0], rows(N, 2, 1)[0]
+    with measured() as before:
+        pass
+    with measured() as during:
+        full(model, at)
+    extra = during.peak_memory_mb - before.peak_memory_mb
+    print(f"{'memory beyond what came in':46}{extra:8.0f} MB   bar ≤ 100 MB" + ("" if extra <= 100 else "   MISSED"), flush=True)
+
+
+def large(n: int = 100_000) -> None:
+    """Print the time of one run of n rows among n."""
+    model, at = fitted(n, 2)[0], rows(n, 2, 1)[0]
+    print(f"{f'{n:,} rows among {n:,}':46}{seconds(lambda: full(model, at)):8.2f} s", flush=True)
+
+
+def main() -> None:
+    """Print a line for each comparison."""
+    print(f"{N:,} rows among {N:,}, {K:,} neighbours; one core")
+    memory()
+    compare(2, 1.3)
+    compare(20, 1.0)
+    if "--large" in sys.argv:
+        large()
+
+
+if __name__ == "__main__":
+    main()

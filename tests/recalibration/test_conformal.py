@@ -1,0 +1,112 @@
+"""Intervals that hold in any sample, and the isotonic map: coverage by simulation, corrections by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.frozen import FrozenEstimator
+from sklearn.isotonic import IsotonicRegression
+
+from kdgraph.distributions import ConformalIntervals, LinearMap, Normal, Recalibrated
+from kdgraph.parents import GaussianLinear
+from kdgraph.persistence import read, to_bytes
+from kdgraph.recalibration import ConformalPit, GlobalPit, IsotonicPit, LocalPit
+
+
+def rows(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    X = rng.uniform(-1, 1, size=(n, 1))
+    return X, 2 * X[:, 0] ** 2 + (0.1 + np.abs(X[:, 0])) * rng.standard_t(4, size=n)
+
+
+@pytest.mark.parametrize(("n", "level"), [(30, 0.8), (60, 0.95)])
+def test_at_least_their_share_on_average(n, level):
+    """Over 120 draws of calibration and test rows; a little less is chance (2 standard errors), local recalibration alone falls short."""
+    rng = np.random.default_rng(0)
+    parent = FrozenEstimator(GaussianLinear().fit(*rows(100, rng)))
+    conformal, local = [], []
+    for _ in range(120):
+        (X, y), (X_new, y_new) = rows(n, rng), rows(100, rng)
+        for kept, model in ((conformal, ConformalPit(parent, LocalPit(None, k=12), random_state=0)), (local, LocalPit(parent, k=12))):
+            low, high = model.fit(X, y, X_calibration=X, y_calibration=y).predict_dist(X_new).interval(level)
+            kept.append(((low <= y_new) & (y_new <= high)).mean())
+    error = np.std(conformal) / np.sqrt(120)
+    assert level - 2 * error <= np.mean(conformal) and np.mean(local) < level - 2 * error
+
+
+@pytest.mark.parametrize("by", [{"cells": 2}, {"column": 0}])
+def test_each_cell_has_its_share(by):
+    """A parent of one scale; noise ten times as large in one half, told apart by a column, or by what recalibration says of it."""
+    rng = np.random.default_rng(0)
+    found, n = [], 80
+    for _ in range(40):
+        half = rng.integers(0, 2, size=n + 200).astype(float)
+        X, y = half[:, None], (1 + 9 * half) * rng.normal(size=n + 200)
+        parent = FrozenEstimator(GaussianLinear().fit(X[:n], y[:n]))
+        model = ConformalPit(parent, LocalPit(None, k=10) if "cells" in by else None, random_state=0, **by)
+        low, high = model.fit(X[:n], y[:n], X_calibration=X[:n], y_calibration=y[:n]).predict_dist(X[n:]).interval(0.8)
+        held = (low <= y[n:]) & (y[n:] <= high)
+        found.append([held[half[n:] == side].mean() for side in (0, 1)])
+    mean, error = np.mean(found, axis=0), np.std(found, axis=0) / np.sqrt(40)
+    assert (mean >= 0.8 - 2 * error).all()
+
+
+def test_the_correction_by_hand():
+    """Scores of six rows in widths of the interval; at level .7 the fifth of them, at .9 the seventh of six: none."""
+    base, y = Normal(np.zeros(6), np.ones(6)), np.array([0.0, 0.5, -1.0, 2.0, 3.0, -4.0])
+    zero = np.zeros(6, dtype=int)
+    new = ConformalIntervals(base[:2], base, y, zero[:2], zero)
+    low, high = (float(end[0]) for end in base.interval(0.7))
+    score = sorted(max(low - each, each - high) / (high - low) for each in y)
+    np.testing.assert_allclose(new.interval(0.7), np.tile([[low - score[4] * (high - low)], [high + score[4] * (high - low)]], 2))
+    assert new.interval(0.9)[1].tolist() == [np.inf, np.inf]
+    np.testing.assert_array_equal((new.mean(), new.ppf(0.3), new.crps(y[:2])), (base.mean()[:2], base.ppf(0.3)[:2], base[:2].crps(y[:2])))
+    unknown = ConformalIntervals(base[:2], base, y, np.array([0, 5]), zero)
+    assert np.isfinite(unknown.interval(0.7)[0]).tolist() == [True, False]
+
+
+def test_a_value_that_no_row_had_gets_the_correction_of_all():
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(0, 3, size=(90, 1)).astype(float), rng.normal(size=90)
+    parent = FrozenEstimator(GaussianLinear().fit(X, y))
+    by_value, shared = (ConformalPit(parent, column=c, random_state=0).fit(X, y, X_calibration=X, y_calibration=y) for c in (0, None))
+    at = np.array([[1.0], [7.0]])
+    ours, theirs = by_value.predict_dist(at).interval(0.8)[1], shared.predict_dist(at).interval(0.8)[1]
+    assert ours[1] == theirs[1] and ours[0] != theirs[0]
+    with pytest.raises(ValueError, match=r"^column=a is a name, and X is an array without names; give its position$"):
+        ConformalPit(parent, column="a").fit(X, y, X_calibration=X, y_calibration=y)
+
+
+def test_it_is_written_and_read():
+    rng = np.random.default_rng(0)
+    X, y = rows(80, rng)
+    model = ConformalPit(GaussianLinear(), LocalPit(None, k=10), cells=2, random_state=0).fit(X, y)
+    again = read(to_bytes(model), "it").value
+    np.testing.assert_array_equal(again.predict_dist(X).interval(0.8), model.predict_dist(X).interval(0.8))
+    assert {"n_correcting": 12, "k": 10}.items() <= model.describe().items()
+
+
+def test_isotonic_regression_of_the_shares_is_the_shares():
+    """scikit-learn's regression on the same pairs gives the same curve."""
+    pits = np.r_[np.random.default_rng(0).beta(2, 1, size=50), [0.25, 0.25]]
+    shares = np.array([(pits <= p).sum() for p in pits]) / 53
+    curve = IsotonicRegression(out_of_bounds="clip").fit(np.r_[0, pits, 1], np.r_[0, shares, 1])
+    at = np.linspace(0, 1, 201)
+    np.testing.assert_allclose(LinearMap.of(pits).cdf(at), curve.predict(at), atol=1e-12)
+    np.testing.assert_allclose(LinearMap.of(pits).cdf(LinearMap.of(pits).ppf(at)), at, atol=1e-12)
+
+
+def test_isotonic_is_near_to_the_empirical_map():
+    """R differs by a step at most, 1/(n + 1); sums over nodes are those over many quantiles, to 1e-3 of a standard deviation."""
+    rng = np.random.default_rng(0)
+    X, y = rows(300, rng)
+    parent = FrozenEstimator(GaussianLinear().fit(X[:100], y[:100]))
+    held = {"X_calibration": X[100:], "y_calibration": y[100:]}
+    curve, steps = (cls(parent).fit(X, y, **held).predict_dist(X[:20]) for cls in (IsotonicPit, GlobalPit))
+    assert isinstance(curve, Recalibrated)
+    assert np.abs(curve.cdf(y[:20]) - steps.cdf(y[:20])).max() <= 2 / 201
+    fine = curve.ppf((np.arange(20_000) + 0.5) / 20_000)
+    np.testing.assert_allclose(curve.mean(), fine.mean(axis=1), atol=1e-3 * fine.std())
+    np.testing.assert_allclose(np.sqrt(curve.var()), fine.std(axis=1), rtol=3e-3)
+    np.testing.assert_allclose(curve.crps(y[:20]), steps.crps(y[:20]), rtol=0.05)
+    q = np.linspace(0.01, 0.99, 50)
+    np.testing.assert_allclose(curve.cdf(curve.ppf(q)), np.tile(q, (20, 1)), atol=1e-12)
