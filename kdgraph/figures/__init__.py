@@ -18,15 +18,20 @@ from kdgraph.figures.local import lce_landscape
 from kdgraph.figures.local_bins import BinOfRows, lce_of_bins
 from kdgraph.figures.local_by_bandwidth import LceCurves, lce_against_bandwidth
 from kdgraph.figures.method_bars import method_bars
+from kdgraph.figures.misses import interval_misses
+from kdgraph.figures.moments import Moments, mean_and_sd
 from kdgraph.figures.ood_scores import ood_scores
 from kdgraph.figures.pages import dataset_pages
 from kdgraph.figures.panels import Repeated
 from kdgraph.figures.pit import CoverageCurve, coverage_against_level, pit_histogram
+from kdgraph.figures.pit_local import local_pit_histograms
 from kdgraph.figures.posterior import posterior_maps
 from kdgraph.figures.posterior_grid import posterior_grid
+from kdgraph.figures.predictive import PredictedRow, predictive_densities
 from kdgraph.figures.reliability import reliability_diagram
 from kdgraph.figures.reward import reward_against_ratio
 from kdgraph.figures.score_densities import score_densities
+from kdgraph.figures.setting_boxes import boxes_by_setting
 from kdgraph.figures.shift import confidence_against_shift
 from kdgraph.figures.style import save, styled
 from kdgraph.figures.summary import simulation_summary
@@ -37,8 +42,11 @@ __all__ = [
     "CoverageCurve",
     "GroupTable",
     "LceCurves",
+    "Moments",
+    "PredictedRow",
     "Ranked",
     "Repeated",
+    "boxes_by_setting",
     "confidence_against_radius",
     "confidence_against_shift",
     "confidence_by_set",
@@ -50,10 +58,13 @@ __all__ = [
     "group_tables",
     "image_row",
     "improvement_summary",
+    "interval_misses",
     "joint_distribution",
     "lce_against_bandwidth",
     "lce_landscape",
     "lce_of_bins",
+    "local_pit_histograms",
+    "mean_and_sd",
     "method_bars",
     "metric_against_metrics",
     "ood_scores",
@@ -62,6 +73,7 @@ __all__ = [
     "posterior_grid",
     "posterior_maps",
     "power_against_contamination",
+    "predictive_densities",
     "reliability_diagram",
     "reward_against_ratio",
     "save",

@@ -1,16 +1,25 @@
-"""Whether predictive distributions are calibrated."""
+"""Whether predictive distributions are calibrated, here and there, and how they compare with the truth."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from kdgraph.errors import ConfigError
 from kdgraph.figures.of_run.drawing import Drawing
 from kdgraph.figures.of_run.registry import figure
+from kdgraph.figures.of_run.tables import by_name
 from kdgraph.metrics import coverage_curve
 from kdgraph.metrics import pit_histogram as histogram_of
-from kdgraph.parameters import Count
+from kdgraph.parameters import Count, OpenFraction
+
+_QUANTILES = 400
+"""Of a distribution without a density, whose density is estimated from them."""
+_SHOWN = 1e-3
+"""Mass of a recalibrated or true distribution at either end that is not drawn; of the parent, which may be far wider, the outer quarters
+need not be."""
 
 
 @figure
@@ -42,3 +51,100 @@ def coverage_against_level(run: Drawing) -> Any:
     y = np.asarray(run.test.y)
     found = {name: coverage_curve(y, given) for name, given in said.items()}
     return draw({name: CoverageCurve(table["level"], table["coverage"]) for name, table in found.items()}, run.test.n)
+
+
+@figure
+def local_pit_histograms(run: Drawing, table: str = "local_pit") -> Any:
+    """PIT values of the test rows by cell, of the table that metrics=regression_local makes; ``table`` is its key in ``metrics``."""
+    from kdgraph.figures import local_pit_histograms as draw
+
+    found = by_name(run, table)
+    if found is None:
+        return None
+    cells = dict.fromkeys(found[run.names[0]]["cell"].tolist())
+    return draw({str(cell): {name: of["count"][of["cell"] == cell] for name, of in found.items()} for cell in cells})
+
+
+@figure
+def mean_and_sd(run: Drawing, at_most: Count = 2000) -> Any:
+    """Estimated against true means and standard deviations of the test rows; None where nobody knows the true ones.
+
+    Parameters
+    ----------
+    at_most : rows that are drawn, the first ones.
+    """
+    from kdgraph.figures import Moments
+    from kdgraph.figures import mean_and_sd as draw
+
+    said, truth = run.said("distribution", run.test), run.test.truth
+    if said is None or truth is None:
+        return None
+    true, *others = (Moments(each[:at_most].mean(), np.sqrt(each[:at_most].var())) for each in (truth, *said.values()))
+    return draw(true, dict(zip(said, others, strict=True)))
+
+
+@figure
+def interval_misses(run: Drawing, level: OpenFraction = 0.95) -> Any:
+    """Test rows outside of the central interval of this level, over the plane; None unless there are two features."""
+    from kdgraph.figures import interval_misses as draw
+
+    said, X = run.said("distribution", run.test), run.splits.test.X
+    if said is None or X.ndim != 2 or X.shape[1] != 2:
+        return None
+    y, missed = np.asarray(run.test.y), {}
+    for name, given in said.items():
+        low, high = given.interval(level)
+        missed[name] = (y > high).astype(int) - (y < low)
+    first, second = run.splits.test.feature_names
+    return draw(X, missed, level, (first, second))
+
+
+@figure
+def predictive_densities(run: Drawing, rows: Sequence[int] = (), n_rows: Count = 4) -> Any:
+    """Densities of single test rows before and after recalibration, with the true one where it is known, and the outcome.
+
+    Parameters
+    ----------
+    rows : positions of test rows, up to five; none: ``n_rows`` of them, evenly spaced in the order of the parent's means.
+    n_rows : how many then, up to five.
+
+    Notes
+    -----
+    Of a distribution without a density, as an empirical one behind a recalibrator is, 400 quantiles are smoothed by scipy's
+    ``gaussian_kde``, whose bandwidth rule (Scott's) widens what has several peaks.
+    """
+    from kdgraph.figures import predictive_densities as draw
+
+    said, truth = run.said("distribution", run.test), run.test.truth
+    if said is None:
+        return None
+    if bad := [row for row in rows if not 0 <= row < run.test.n]:
+        raise ConfigError(f"figures.draw.predictive_densities.rows must be in 0 to {run.test.n - 1}, got {bad[0]}")
+    if max(len(rows), n_rows) > 5:
+        raise ConfigError(f"figures.draw.predictive_densities draws five rows at most, got {max(len(rows), n_rows)}")
+    if not rows:
+        order = np.argsort(said[run.names[0]].mean(), kind="stable")
+        rows = order[((np.arange(n_rows) + 0.5) / n_rows * len(order)).astype(int)].tolist()
+    every = said if truth is None else {**said, "truth": truth}
+    return draw([_predicted(run, row, {name: given[row : row + 1] for name, given in every.items()}) for row in rows])
+
+
+def _predicted(run: Drawing, row: int, said: dict[str, Any]) -> Any:
+    """A panel of one row: where each distribution has its mass, and the outcome."""
+    from kdgraph.figures import PredictedRow
+
+    y = float(np.asarray(run.test.y)[row])
+    outside = [0.25 if name == run.names[0] else _SHOWN for name in said]
+    ends = [y, *(end for given, mass in zip(said.values(), outside, strict=True) for end in given.ppf(np.array([mass, 1 - mass]))[0])]
+    room = 0.15 * float(np.ptp(ends))  # into which the kernel reaches
+    at = np.linspace(min(ends) - room, max(ends) + room, 600)
+    return PredictedRow(f"test row {row}", at, {name: _density(given, at) for name, given in said.items()}, y)
+
+
+def _density(given: Any, at: np.ndarray) -> np.ndarray:
+    """Float[m] of the distribution of one row."""
+    if hasattr(given, "pdf"):
+        return given.pdf(at[None])[0]
+    from scipy.stats import gaussian_kde
+
+    return gaussian_kde(given.ppf((np.arange(_QUANTILES) + 0.5) / _QUANTILES)[0])(at)

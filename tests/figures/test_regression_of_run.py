@@ -1,0 +1,93 @@
+"""What the figures of a regression's run draw: its test rows, what both models say of them, and the truth where it is known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from kdgraph.answers import Evaluation, Model, Predictions
+from kdgraph.data import make_splits
+from kdgraph.data.simulations import Heteroscedastic, Rosenbrock
+from kdgraph.distributions import Normal, Recalibrated, WeightedEcdf
+from kdgraph.errors import ConfigError
+from kdgraph.figures.of_run import Drawing, figures
+from kdgraph.metrics import tabulate
+
+NAMES = ("linear", "global_pit")
+
+
+def run_of(source, *, with_table=True):
+    splits = make_splits(source, n_train=60, n_calibration=40, n_test=50, rng=np.random.default_rng(0))
+    y, X = splits.test.y, splits.test.X
+    base = Normal(np.full(50, y.mean()), y.std())
+    said = {"parent": base, "calibrated": Recalibrated(base, WeightedEcdf.of(np.random.default_rng(1).beta(2, 2, size=40)))}
+    tables = {}
+    if with_table:
+        for of, given in said.items():
+            rows = tabulate("local_pit", {"y": y, "X": X, "distribution": given}, {"cells": 3, "bins": 4})
+            tables.setdefault("local_pit", []).extend({"of": of, "on": "test", "ood": None, **row} for row in rows)
+    parent, calibrated = ({"distribution": given} for given in said.values())
+    found = Predictions("test", 50, parent, calibrated, y=y, truth=splits.test.truth)
+    return Drawing(splits, Evaluation([], tables, [found]), (Model(None), Model(None)), NAMES), said
+
+
+def test_moments_are_those_of_the_first_test_rows():
+    run, said = run_of(Heteroscedastic())
+    figure = figures()["mean_and_sd"](run, at_most=20)
+    for axes, what in zip(figure.axes, (lambda given: given.mean(), lambda given: given.var() ** 0.5), strict=True):
+        for name, given in zip(NAMES, said.values(), strict=True):
+            (rows,) = axes.findobj(lambda artist, name=name: artist.get_gid() == f"rows {name}")
+            np.testing.assert_allclose(rows.get_offsets(), np.column_stack([what(run.test.truth[:20]), what(given[:20])]))
+
+
+def test_misses_are_those_of_the_interval_and_need_a_plane():
+    run, said = run_of(Rosenbrock())
+    figure = figures()["interval_misses"](run, level=0.5)
+    for axes, given in zip(figure.axes, said.values(), strict=True):
+        low, high = given.interval(0.5)
+        for gid, rows in (("below", run.test.y < low), ("above", run.test.y > high)):
+            (dots,) = axes.findobj(lambda artist, gid=gid: artist.get_gid() == gid)
+            np.testing.assert_array_equal(dots.get_offsets(), run.splits.test.X[rows])
+        assert (axes.get_xlabel(),) == ("x1",)
+    assert figures()["interval_misses"](run_of(Heteroscedastic())[0]) is None
+
+
+def test_a_panel_for_each_cell():
+    run, _ = run_of(Heteroscedastic())
+    titles = [axes.get_title(loc="left") for axes in figures()["local_pit_histograms"](run).axes]
+    assert [title.split(" · ")[0] for title in titles] == ["cell 1", "cell 2", "cell 3"]
+    assert sum(int(title.split(" · ")[1].removesuffix(" rows")) for title in titles) == 50
+    assert figures()["local_pit_histograms"](run_of(Heteroscedastic(), with_table=False)[0]) is None
+
+
+def test_densities_have_an_area_of_one_and_the_truths_is_exact():
+    run, _ = run_of(Heteroscedastic())
+    figure = figures()["predictive_densities"](run, rows=[7, 3])
+    assert [axes.get_title() for axes in figure.axes] == ["test row 7", "test row 3"]
+    for axes, row in zip(figure.axes, (7, 3), strict=True):
+        lines = {line.get_label(): line for line in axes.lines if line.get_gid() is None}
+        assert list(lines) == [*NAMES, "truth"]
+        at = lines["truth"].get_xdata()
+        np.testing.assert_allclose(lines["truth"].get_ydata(), run.test.truth[[row]].pdf(at[None])[0])
+        assert np.trapezoid(lines["global_pit"].get_ydata(), at) == pytest.approx(1, abs=0.03)  # what the kernel puts beyond its end
+        assert run.test.y[row] in list(axes.findobj(lambda artist: artist.get_gid() == "outcome")[0].get_xdata())
+    assert len(figures()["predictive_densities"](run, n_rows=3).axes) == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"rows": [50]}, r"figures.draw.predictive_densities.rows must be in 0 to 49, got 50"),
+        ({"n_rows": 6}, "figures.draw.predictive_densities draws five rows at most, got 6"),
+    ],
+)
+def test_rows_that_are_not_there(options, message):
+    with pytest.raises(ConfigError, match=f"^{message}$"):
+        figures()["predictive_densities"](run_of(Heteroscedastic())[0], **options)
+
+
+@pytest.mark.parametrize("name", ["mean_and_sd", "interval_misses", "predictive_densities"])
+def test_a_classification_has_none(name):
+    run, _ = run_of(Heteroscedastic())
+    found = Predictions("test", 50, {}, {}, y=np.zeros(50))
+    assert figures()[name](Drawing(run.splits, Evaluation([], {}, [found]), run.models, NAMES)) is None
