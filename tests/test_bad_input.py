@@ -283,13 +283,13 @@ BAD_SPLITS = {
         csv(good()),
         [*CSV, "dataset.target=age", "dataset.drop=[label]"],
         "dataset=my is for regression, and parent=random_forest is a classifier; "
-        "choose a data set with classes, or what is for regression: method=global_pit metrics=regression figures=regression ood=none",
+        "choose a data set with classes, or what is for regression: method=local_pit",
     ),
     "a regression that is told before the file is read": (
         csv(good(age=np.inf)),
         [*CSV, "dataset.task=regression"],
         "dataset=my is for regression, and parent=random_forest is a classifier; "
-        "choose a data set with classes, or what is for regression: method=global_pit metrics=regression figures=regression ood=none",
+        "choose a data set with classes, or what is for regression: method=local_pit",
     ),
 }
 

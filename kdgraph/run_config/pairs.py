@@ -24,7 +24,7 @@ Task = Literal["classification", "regression"]
 _GIVES = {"predict_proba": "class probabilities", "predict_dist": "predictive distributions"}
 """Method of a parent → what it gives, in words."""
 _SUCH = {"forest": "parent=random_forest", "network": "parent=mlp"}
-FOR_REGRESSION = "method=global_pit metrics=regression figures=regression ood=none"
+FOR_REGRESSION = "method=local_pit"
 
 
 def unfitted(config: RunConfig) -> Model | None:
@@ -138,7 +138,9 @@ def check_ground(group: str, node: Node, part: Any, ground: Any, called: str) ->
     if needed is not None and not hasattr(ground, needed):
         what = _GIVES.get(needed, needed)
         fill = f", or {called.partition('=')[0]}.fill_proba=true" if hasattr(ground, "fill_proba") else ""
-        raise ConfigError(f"{group}={node['name']} needs {what}, and {called} gives none; choose {group}=none{fill}")
+        of_regression = group == "calibrator" and hasattr(ground, "predict_dist")
+        more = f", or what is for regression: method=linear {called}" if of_regression else fill
+        raise ConfigError(f"{group}={node['name']} needs {what}, and {called} gives none; choose {group}=none{more}")
     wanted, kind = getattr(part, "parent_is", None), kind_of(ground)
     if wanted is not None and kind is not None and wanted != kind:
         raise ConfigError(f"{group}={node['name']} stands on a {wanted}, and {called} is a {kind}; choose {_SUCH[wanted]}")

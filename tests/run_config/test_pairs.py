@@ -20,7 +20,7 @@ from kdgraph.run_config.pairs import check_ground, check_rows, ground_of, takes,
 
 NO_CLASSIFIER = (
     "dataset=heteroscedastic is for regression, and parent=random_forest is a classifier; choose a data set with classes, "
-    "or what is for regression: method=global_pit metrics=regression figures=regression ood=none"
+    "or what is for regression: method=local_pit"
 )
 REFUSED = {
     "a classifier on a regression": (["dataset=heteroscedastic", "method=kdf"], NO_CLASSIFIER),
@@ -31,7 +31,8 @@ REFUSED = {
     ),
     "a calibrator on a regressor": (
         ["dataset=heteroscedastic", "calibrator=kdf"],
-        "calibrator=kdf needs class probabilities, and parent=linear gives none; choose calibrator=none",
+        "calibrator=kdf needs class probabilities, and parent=linear gives none; choose calibrator=none, "
+        "or what is for regression: method=linear parent=linear",
     ),
     "a gate on a regressor": (
         ["dataset=heteroscedastic", "gate=density"],
@@ -128,7 +129,7 @@ def rows(given_scores: bool = False, task: str = "classification") -> Dataset:
             "random_forest",
             rows(task="regression"),
             "dataset=mine is for regression, and parent=random_forest is a classifier; choose a data set with classes, "
-            "or what is for regression: method=global_pit metrics=regression figures=regression ood=none",
+            "or what is for regression: method=local_pit",
         ),
         ("random_forest", rows(given_scores=True), "dataset=mine has class scores and nothing to train on; choose parent=scores"),
         ("scores", rows(), "dataset=mine has rows to train on, and parent=scores trains nothing; choose parent=random_forest"),
