@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,12 +10,15 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from kdgraph.distributions import Distribution, QuantileGrid, WeightedSamples, as_distribution
+from kdgraph.distributions import Distribution, Normal, QuantileGrid, WeightedSamples, as_distribution
 from kdgraph.errors import ParameterError
-from kdgraph.parameters import check_parameters
+from kdgraph.parameters import OpenFraction, check_parameters
+from kdgraph.parents.accepts import allows_missing
 
 METHODS = ("predict_dist", "pred_dist")
 """Of regressors that predict distributions, kdgraph's and ngboost's; the first that is there is asked."""
+_NARROWEST = 1e-12
+"""Standard deviation over mean, at least."""
 _PARTS = 64
 """Of 1 that the mean of a distribution without a ``mean`` is taken over: its quantiles at the middles."""
 
@@ -84,8 +88,8 @@ def distribution_of(predicted: Any, levels: Sequence[float] | None = None) -> Di
     Parameters
     ----------
     predicted : a Distribution; a frozen distribution of scipy.stats, such as statsmodels' ``get_distribution()`` gives, or what keeps one
-        as ``dist``, as ngboost's does; any object with ``cdf`` and ``ppf``; or an array Float[n, m] of m samples for each row, such as
-        members of an ensemble.
+        as ``dist``, as ngboost's does; any object with ``cdf`` and ``ppf``; a tuple of means and standard deviations, Float[n] each, of
+        normal distributions; or an array Float[n, m] of m samples for each row, such as members of an ensemble.
     levels : Float[m], where the array has quantiles at these levels in place of samples.
 
     Raises
@@ -101,7 +105,9 @@ def distribution_of(predicted: Any, levels: Sequence[float] | None = None) -> Di
     """
     if isinstance(predicted, Distribution):
         return predicted
-    if isinstance(predicted, np.ndarray | list | tuple) or hasattr(predicted, "to_numpy"):
+    if isinstance(predicted, tuple):
+        return _normal(*predicted)
+    if isinstance(predicted, np.ndarray | list) or hasattr(predicted, "to_numpy"):
         values = np.asarray(predicted, dtype=np.float64)
         if values.ndim != 2:
             raise TypeError(f"predictions must have samples or quantiles for each row, of shape (n, m), got {values.shape}")
@@ -114,39 +120,55 @@ def distribution_of(predicted: Any, levels: Sequence[float] | None = None) -> Di
     raise TypeError(f"predictions must have cdf and ppf, or be an array of samples, got {type(predicted).__name__}")
 
 
+def _normal(*given: Any) -> Normal:
+    """Of means and standard deviations."""
+    arrays = [np.asarray(each, dtype=np.float64) for each in given]
+    if len(arrays) != 2 or arrays[0].ndim != 1 or arrays[0].shape != arrays[1].shape:
+        shapes = ", ".join(str(each.shape) for each in arrays)
+        raise TypeError(f"predictions that are a tuple must have a mean and a standard deviation for each row, got shapes {shapes}")
+    return Normal(arrays[0], np.maximum(arrays[1], _NARROWEST * np.maximum(np.abs(arrays[0]), 1e-290)))  # a process has 0 at its own rows
+
+
 class PredictiveRegressor(RegressorMixin, BaseEstimator):
-    """A regressor of another library that predicts distributions, samples or quantiles, as a parent; ours.
+    """A regressor of another library that predicts distributions, samples, quantiles, or means and deviations, as a parent; ours.
 
     Parameters
     ----------
-    estimator : the regressor; cloned and fitted, and ``FrozenEstimator(fitted)`` is used as it is.
-    method : what is asked: the name of a method that takes X; None: the first of ``predict_dist`` and ``pred_dist`` (ngboost)
-        that there is.
+    regressor : cloned and fitted, and ``FrozenEstimator(fitted)`` is used as it is.
+    method : what is asked: the name of a method that takes X; None: the first of ``predict_dist`` and ``pred_dist`` (ngboost) that there
+        is, or ``predict(X, return_std=True)``, as scikit-learn's Gaussian processes and Bayesian linear models have it.
     arguments : that the method gets beside X, such as ``{"quantiles": [0.1, 0.5, 0.9]}`` of a quantile forest.
     levels : at which what it gives are quantiles; None: it gives samples or distributions.
 
     Attributes
     ----------
-    estimator_ : the fitted regressor.
+    regressor_ : the fitted regressor.
+
+    Notes
+    -----
+    A Gaussian process says how far its mean is from the outcome only if it has noise (``alpha``, or a ``WhiteKernel``).
 
     Examples
     --------
     >>> from sklearn.gaussian_process import GaussianProcessRegressor
-    >>> X = np.linspace(0, 1, 20)[:, None]
-    >>> drawn = PredictiveRegressor(GaussianProcessRegressor(alpha=0.1), method="sample_y", arguments={"n_samples": 50})
-    >>> drawn.fit(X, X[:, 0]).predict_dist(X[:2]).x.shape
+    >>> X, y = np.linspace(0, 1, 20)[:, None], np.arange(20) % 5
+    >>> process = PredictiveRegressor(GaussianProcessRegressor(alpha=0.1)).fit(X, y)
+    >>> type(process.predict_dist(X[:2])).__name__
+    'Normal'
+    >>> drawn = process.set_params(method="sample_y", arguments={"n_samples": 50}).fit(X, y)
+    >>> drawn.predict_dist(X[:2]).x.shape
     (2, 50)
     """
 
     def __init__(
         self,
-        estimator: Any,
+        regressor: Any,
         *,
         method: str | None = None,
         arguments: Mapping[str, Any] | None = None,
-        levels: Sequence[float] | None = None,
+        levels: Sequence[OpenFraction] | None = None,
     ):
-        self.estimator = estimator
+        self.regressor = regressor
         self.method = method
         self.arguments = arguments
         self.levels = levels
@@ -159,10 +181,10 @@ class PredictiveRegressor(RegressorMixin, BaseEstimator):
         ParameterError : if the regressor has no such method.
         """
         check_parameters(self)
-        self._method(self.estimator)
-        self.estimator_ = clone(self.estimator).fit(X, y, **more)
-        if hasattr(self.estimator_, "n_features_in_"):
-            self.n_features_in_ = self.estimator_.n_features_in_
+        self._asked(self.regressor)
+        self.regressor_ = clone(self.regressor).fit(X, y, **more)
+        if hasattr(self.regressor_, "n_features_in_"):
+            self.n_features_in_ = self.regressor_.n_features_in_
         return self
 
     def predict(self, X) -> np.ndarray:
@@ -171,15 +193,27 @@ class PredictiveRegressor(RegressorMixin, BaseEstimator):
 
     def predict_dist(self, X) -> Distribution:
         """What the regressor predicts at X, as in ``fit``: distributions of n rows."""
-        check_is_fitted(self, "estimator_")
-        given = getattr(self.estimator_, self._method(self.estimator_))(X, **(self.arguments or {}))
-        return distribution_of(given, self.levels)
+        check_is_fitted(self, "regressor_")
+        name, arguments = self._asked(self.regressor_)
+        return distribution_of(getattr(self.regressor_, name)(X, **arguments), self.levels)
 
-    def _method(self, estimator: Any) -> str:
-        names = METHODS if self.method is None else (self.method,)
-        found = next((name for name in names if hasattr(estimator, name)), None)
-        if found is None:
-            raise ParameterError(
-                f"method must be one that {type(estimator).__name__} has and that predicts distributions, got {self.method}"
-            )
-        return found
+    def _asked(self, regressor: Any) -> tuple[str, dict[str, Any]]:
+        """The method, and what it gets beside X."""
+        names, given = METHODS if self.method is None else (self.method,), dict(self.arguments or {})
+        for name in names:
+            if callable(getattr(regressor, name, None)):
+                return name, given
+        if self.method is None and "return_std" in _parameters_of(getattr(regressor, "predict", None)):
+            return "predict", {"return_std": True} | given
+        has = f"{type(regressor).__name__} has and that predicts distributions"
+        raise ParameterError(f"method must be one that {has}, got {self.method}")
+
+    def __sklearn_tags__(self):
+        """Rows may have what the regressor takes, which checks them."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = allows_missing(self.regressor)
+        return tags
+
+
+def _parameters_of(method: Any) -> set[str]:
+    return set(inspect.signature(method).parameters) if callable(method) else set()

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy import stats
+from sklearn.base import clone
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.frozen import FrozenEstimator
+from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.linear_model import BayesianRidge, LinearRegression
 
+from kdgraph.components import build
+from kdgraph.config import compose
 from kdgraph.distributions import Distribution, QuantileGrid, ScipyFamily, WeightedSamples
 from kdgraph.errors import ParameterError
 from kdgraph.parents import GaussianLinear, PredictiveRegressor, distribution_of
 from kdgraph.persistence import read, to_bytes
+from kdgraph.run_config import check
 
 SHAPE, SCALE = np.array([1.0, 4.0, 9.0]), np.array([2.0, 1.0, 3.0])
 FROZEN = stats.gamma(SHAPE, scale=SCALE)
@@ -68,6 +75,10 @@ def test_arrays_are_samples_or_quantiles():
     ("given", "message"),
     [
         (np.zeros(3), "predictions must have samples or quantiles for each row, of shape (n, m), got (3,)"),
+        (
+            (np.zeros(3), np.ones(2)),
+            "predictions that are a tuple must have a mean and a standard deviation for each row, got shapes (3,), (2,)",
+        ),
         ("normal", "predictions must have cdf and ppf, or be an array of samples, got str"),
     ],
 )
@@ -106,8 +117,8 @@ def test_a_regressor_of_ones_own(rows):
     mean, sd = BayesianRidge().fit(X, y).predict(X, return_std=True)
     np.testing.assert_allclose(parent.predict(X), mean)
     np.testing.assert_allclose(parent.predict_dist(X).ppf(0.9), stats.norm(mean, sd).ppf(0.9))
-    assert parent.n_features_in_ == 2 and not hasattr(parent.estimator, "coef_")
-    frozen = PredictiveRegressor(FrozenEstimator(parent.estimator_)).fit(X[:5], -y[:5])
+    assert parent.n_features_in_ == 2 and not hasattr(parent.regressor, "coef_")
+    frozen = PredictiveRegressor(FrozenEstimator(parent.regressor_)).fit(X[:5], -y[:5])
     np.testing.assert_array_equal(frozen.predict(X), parent.predict(X))
     ours = PredictiveRegressor(GaussianLinear()).fit(X, y)
     np.testing.assert_array_equal(ours.predict_dist(X).ppf(0.9), GaussianLinear().fit(X, y).predict_dist(X).ppf(0.9))
@@ -121,7 +132,46 @@ def test_samples_and_quantiles_of_a_forest(rows):
     np.testing.assert_allclose(drawn.predict(X), RandomForestRegressor(15, random_state=0).fit(X, y).predict(X))
     levels = [0.1, 0.5, 0.9]
     by_level = PredictiveRegressor(trees, method="members", arguments={"quantiles": levels}, levels=levels).fit(X, y)
-    np.testing.assert_allclose(by_level.predict_dist(X).ppf(0.5), np.median(drawn.estimator_.members(X), axis=1))
+    np.testing.assert_allclose(by_level.predict_dist(X).ppf(0.5), np.median(drawn.regressor_.members(X), axis=1))
+
+
+@pytest.mark.parametrize("regressor", [BayesianRidge(), GaussianProcessRegressor(alpha=0.1)], ids=["ridge", "process"])
+def test_means_and_deviations_of_scikit_learn_are_normal_distributions(rows, regressor):
+    X, y = rows
+    parent = PredictiveRegressor(regressor).fit(X, y)
+    mean, sd = clone(regressor).fit(X, y).predict(X, return_std=True)
+    np.testing.assert_allclose(parent.predict_dist(X).ppf(0.9), stats.norm(mean, sd).ppf(0.9), rtol=1e-9)
+    frozen = PredictiveRegressor(FrozenEstimator(parent.regressor_)).fit(X, y)
+    np.testing.assert_array_equal(frozen.predict_dist(X).ppf(0.9), parent.predict_dist(X).ppf(0.9))
+    np.testing.assert_array_equal(read(to_bytes(parent), "it").value.predict_dist(X).ppf(0.9), parent.predict_dist(X).ppf(0.9))
+
+
+def test_a_deviation_of_zero_is_a_very_narrow_distribution():
+    said = distribution_of((np.array([2.0, 0.0]), np.zeros(2)))
+    np.testing.assert_allclose(said.interval(0.99)[1], [2, 0], rtol=1e-11, atol=1e-280)
+    assert np.isfinite(said.cdf(np.array([2.0, 0.0]))).all()
+
+
+class QuantileForest(RandomForestRegressor):
+    """``predict`` with levels, as that of quantile-forest has it: by trees here, by rows of leaves there."""
+
+    def predict(self, X, quantiles: Any = "mean"):
+        said = np.stack([tree.predict(X) for tree in self.estimators_], axis=1)
+        return said.mean(axis=1) if quantiles == "mean" else np.quantile(said, quantiles, axis=1).T
+
+
+def test_from_a_configuration(rows):
+    """A class by its name on the command line, what it is asked, and with which arguments."""
+    X, y = rows
+    here = "parent.regressor._target_=tests.parents.test_predicted.QuantileForest"
+    asked = ["parent.method=predict", "+parent.arguments.quantiles=[0.1,0.5,0.9]", "parent.levels=[0.1,0.5,0.9]"]
+    config = compose(["method=predictive", "dataset=heteroscedastic", here, "+parent.regressor.n_estimators=15", *asked])
+    check(config)
+    said = build(config.parent, random_state=0).fit(X, y).predict_dist(X)
+    trees = RandomForestRegressor(15, random_state=0).fit(X, y)
+    np.testing.assert_allclose(said.ppf(0.5), np.median([tree.predict(X) for tree in trees.estimators_], axis=0))
+    default = build(compose(["parent=predictive", "dataset=heteroscedastic"]).parent).fit(X, y)
+    np.testing.assert_allclose(default.predict(X), BayesianRidge().fit(X, y).predict(X))
 
 
 def test_a_regressor_without_distributions_is_refused(rows):
