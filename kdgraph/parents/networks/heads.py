@@ -53,7 +53,8 @@ class Head(ABC):
         """Of outcomes Float[n] with their weights Float[n]: mean and standard deviation, 1 where they are all alike."""
         y = self.scaled(y)
         center = float(np.average(y, weights=weight))
-        spread = float(np.sqrt(np.average((y - center) ** 2, weights=weight)))
+        reach = max(float(np.abs(y - center).max()), np.finfo(np.float64).tiny)  # a unit in which squares have digits
+        spread = reach * float(np.sqrt(np.average(((y - center) / reach) ** 2, weights=weight)))
         return Units(center, spread if spread > 1e-12 * max(abs(center), 1e-300) else 1.0)
 
     def scaled(self, y: np.ndarray) -> np.ndarray:
@@ -67,6 +68,10 @@ class Head(ABC):
     @abstractmethod
     def loss(self, outputs: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
         """Float32[b, n_outputs], Float32[b], Float32[b] → the mean of weight × negative log likelihood, up to a constant."""
+
+    def constant(self, targets: np.ndarray, weights: np.ndarray) -> np.ndarray | None:
+        """Float64[n_outputs]: the best that are the same for all rows, of Float64[n], Float64[n]; None: there are none to compare with."""
+        return None
 
     def dispersion(self, outputs: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> float | None:
         """The number that is the same for all rows, of rows: Float64[n, n_outputs], Float64[n], Float64[n]; None: there is none."""
@@ -89,6 +94,9 @@ class NormalHead(Head):
     def loss(self, outputs: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
         """Mean of (z - f)² / 2, of outputs Float32[b, 1] and targets Float32[b]."""
         return (weights * (targets - outputs[:, 0]).square()).mean() / 2
+
+    def constant(self, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:  # noqa: D102 - as in the base
+        return np.array([np.average(targets, weights=weights)])
 
     def dispersion(self, outputs: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> float:  # noqa: D102 - as in the base
         rms = np.sqrt(np.average((targets - outputs[:, 0]) ** 2, weights=weights))
@@ -133,6 +141,10 @@ class NormalScaleHead(Head):
         log_scale = outputs[:, 1].clamp(-LOG_SCALE, LOG_SCALE)
         return (weights * (log_scale + ((targets - outputs[:, 0]) * torch.exp(-log_scale)).square() / 2)).mean()
 
+    def constant(self, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:  # noqa: D102 - as in the base
+        mean = np.average(targets, weights=weights)
+        return np.array([mean, np.log(max(np.average((targets - mean) ** 2, weights=weights), 1e-30)) / 2])
+
     def point(self, outputs: np.ndarray, units: Units) -> np.ndarray:  # noqa: D102
         return units.center + units.spread * outputs[..., 0]
 
@@ -159,6 +171,9 @@ class GammaHead(Head):
         log_mean = outputs[:, 0].clamp(-LOG_MEAN, LOG_MEAN)
         return (weights * (log_mean + targets * torch.exp(-log_mean))).mean()
 
+    def constant(self, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:  # noqa: D102 - as in the base
+        return np.array([np.log(np.average(targets, weights=weights))])
+
     def dispersion(self, outputs: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> float | None:
         """The shape, at most 1e12; Float64[n, 1], Float64[n], Float64[n]."""
         log_ratio = np.log(np.maximum(targets, 1e-38)) - np.clip(outputs[:, 0], -LOG_MEAN, LOG_MEAN)
@@ -184,6 +199,10 @@ class GammaShapeHead(GammaHead):
         # Of large shapes log Γ(a) and a log a are nearly the same: together they are their difference in Float64.
         stirling = (torch.lgamma(shape.double()) - shape.double() * log_shape.double() + shape.double()).float()
         return (weights * (shape * (torch.expm1(log_ratio) - log_ratio) + stirling + log_mean + log_ratio)).mean()
+
+    def constant(self, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:  # noqa: D102 - as in the base
+        mean = super().constant(targets, weights)
+        return np.append(mean, np.log(super().dispersion(np.full((len(targets), 1), mean), targets, weights) or 1.0))
 
     def dispersion(self, outputs: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> None:  # noqa: D102 - as in the base
         return None
@@ -226,6 +245,11 @@ class QuantileHead(Head):
         reached = torch.cat([torch.zeros_like(outputs[:, :1]), reached], dim=1)
         over = targets[:, None] - (outputs[:, :1] + (reached - reached[:, self.middle : self.middle + 1]))
         return (weights * torch.maximum(levels * over, (levels - 1) * over).mean(dim=1)).mean()
+
+    def constant(self, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:  # noqa: D102 - as in the base
+        known = np.quantile(targets, self.levels, weights=weights, method="inverted_cdf")
+        steps = np.maximum(np.diff(known) / self.steps, 1e-6)
+        return np.append(known[self.middle], steps + np.log(-np.expm1(-steps)))  # softplus of the latter is the steps
 
     def quantiles(self, outputs: np.ndarray, units: Units) -> np.ndarray:
         """Float64[..., m], increasing, of outputs Float64[..., m]."""

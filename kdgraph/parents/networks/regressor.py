@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
 from sklearn.base import RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from kdgraph.distributions import Distribution
@@ -14,7 +17,7 @@ from kdgraph.parameters import check_parameters
 from kdgraph.parents.gamma_glm import positive
 from kdgraph.parents.networks.heads import Head
 from kdgraph.parents.networks.network import Network
-from kdgraph.parents.networks.training import Loss
+from kdgraph.parents.networks.training import Examples, Loss, decisive_loss
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -63,6 +66,10 @@ class NetworkRegressor(RegressorMixin, Network):
         ------
         ParameterError : for a parameter outside its range; for a y that must be above 0.
         ValueError : for NaN or infinity, for a device that is not there, for a training that diverges.
+
+        Warns
+        -----
+        ConvergenceWarning : when the network does no better than one distribution for all rows.
         """
         check_parameters(self)
         self._device()  # one that is not there is told before the rows are looked at
@@ -73,10 +80,25 @@ class NetworkRegressor(RegressorMixin, Network):
         if not (weight > 0).any():
             raise ValueError(f"{type(self).__name__} needs a row whose weight is above 0")
         self.units_ = head.units(y, weight)
-        decisive = self._trained_on(X, head.targets(y, self.units_), weight, head.n_outputs)
+        targets = head.targets(y, self.units_)
+        decisive = self._trained_on(X, targets, weight, head.n_outputs)
+        self._warn_if_nothing_was_learnt(decisive, head.constant(targets.astype(float), weight))
         outputs = self._outputs_of(decisive.inputs.numpy())
         self.dispersion_ = head.dispersion(outputs, decisive.targets.numpy().astype(float), decisive.weights.numpy().astype(float))
         return self
+
+    def _warn_if_nothing_was_learnt(self, decisive: Examples, constant: np.ndarray | None) -> None:
+        """``constant``: Float64[n_outputs], the best for all rows alike."""
+        if constant is None or not self.history_:
+            return
+        reached = decisive_loss(self.history_[self.best_epoch_ - 1])
+        same = torch.from_numpy(constant.astype(np.float32)).expand(len(decisive), -1)
+        known = self._head().loss(same, decisive.targets, decisive.weights).item()
+        if reached > known - 1e-6 * max(abs(known), 1.0):
+            name = type(self).__name__
+            advice = "try another learning_rate or random_state, or more epochs"
+            message = f"{name} learnt nothing: its loss, {reached:.3f}, is not below that of one distribution for all rows; {advice}"
+            warnings.warn(message, ConvergenceWarning, stacklevel=3)
 
     def outputs(self, X) -> np.ndarray:
         """Float64[n, n_outputs]: what the module puts out, the parameters of the head in standardised units; X as in ``fit``."""

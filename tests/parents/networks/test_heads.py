@@ -9,7 +9,7 @@ import pytest
 import torch
 from scipy import optimize, stats
 
-from kdgraph.parents.networks.heads import HEADS, Units
+from kdgraph.parents.networks.heads import HEADS, QuantileHead, Units
 
 RNG = np.random.default_rng(0)
 Y = RNG.gamma(3.0, 20.0, size=50)
@@ -72,3 +72,18 @@ def test_whatever_a_module_puts_out_there_is_a_distribution(name):
     outputs = np.array([[1e4, 1e4], [-1e4, -1e4], [1e4, -1e4], [0.0, 0.0]])
     said = HEADS[name].distribution(outputs, Units(3.0, 2.0), 1.0)
     assert np.isfinite(said.ppf(np.array([0.05, 0.95]))).all()
+
+
+@pytest.mark.parametrize("head", [*HEADS.values(), QuantileHead((0.1, 0.5, 0.8))], ids=[*HEADS, "quantiles"])
+def test_no_constant_outputs_have_a_lower_loss(head):
+    """The best that is the same for all rows, by search: not below by more than Float32 sums, and a little off it is above."""
+    targets = head.targets(Y, head.units(Y, W))
+    inputs = torch.from_numpy(targets), torch.from_numpy(W.astype(np.float32))
+    constant = head.constant(targets.astype(float), W)
+
+    def loss(outputs: np.ndarray) -> float:
+        return float(head.loss(torch.from_numpy(outputs.astype(np.float32)).expand(50, -1), *inputs))
+
+    found = optimize.minimize(loss, constant + 0.05, method="Nelder-Mead", options={"xatol": 1e-4, "fatol": 1e-9, "maxiter": 2000})
+    assert constant.shape == (head.n_outputs,) and loss(constant) == pytest.approx(found.fun, abs=2e-5)
+    assert loss(constant + 0.2) > loss(constant)

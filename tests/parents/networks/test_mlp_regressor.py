@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kdgraph.components import build
@@ -21,12 +24,33 @@ EXPECTED_FAILURES = {
 SMALL = {"hidden": (16,), "learning_rate": 0.03, "batch_size": 32, "max_epochs": 20, "device": "cpu", "random_state": 0}
 
 
-@parametrize_with_checks(
-    [MultilayerPerceptronRegressor(**SMALL, patience=None), MultilayerPerceptronRegressor(**SMALL, head="normal_scale", dropout=0.1)],
-    expected_failed_checks=lambda estimator: EXPECTED_FAILURES,
-)
+QUICK = {**SMALL, "learning_rate": 0.05, "max_epochs": 10, "patience": None}
+
+
+@parametrize_with_checks([MultilayerPerceptronRegressor(**QUICK)], expected_failed_checks=lambda _: EXPECTED_FAILURES)
 def test_scikit_learns_checks(estimator, check):
     check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks(
+    [MultilayerPerceptronRegressor(**SMALL, head="normal_scale", dropout=0.1)], expected_failed_checks=lambda _: EXPECTED_FAILURES
+)
+def test_scikit_learns_checks_of_more(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("head", ["normal", "normal_scale", "gamma", "gamma_shape"])
+def test_a_network_that_learns_nothing_says_so(head):
+    """One of a rate too small to move, against one that moves; on other rows than it is trained on, and on these."""
+    X, y = rows(200)
+    for options in ({"patience": None}, {"patience": 3}):
+        options |= {"head": head, "hidden": (16,), "device": "cpu", "random_state": 0}
+        with pytest.warns(ConvergenceWarning, match="learnt nothing: its loss, .* is not below that of one distribution for all rows; try"):
+            MultilayerPerceptronRegressor(**options, learning_rate=1e-9, max_epochs=1).fit(X, y)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            MultilayerPerceptronRegressor(**options, learning_rate=0.02, max_epochs=15).fit(X, y)
 
 
 def rows(n: int = 400) -> tuple[np.ndarray, np.ndarray]:
@@ -37,7 +61,7 @@ def rows(n: int = 400) -> tuple[np.ndarray, np.ndarray]:
 
 def line(head: str) -> MultilayerPerceptronRegressor:
     """A linear model, trained until it stays where it is: all rows, a rate that falls to 0."""
-    options = {"learning_rate": 0.05, "batch_size": 100, "max_epochs": 60, "patience": None, "schedule": "cosine"}
+    options = {"learning_rate": 0.05, "batch_size": 100, "max_epochs": 40, "patience": None, "schedule": "cosine"}
     return MultilayerPerceptronRegressor(hidden=(), head=head, **options, device="cpu", random_state=0)
 
 
@@ -66,7 +90,7 @@ def test_the_dispersion_is_that_of_held_out_rows():
     assert learnt.predict_dist(X).var()[0] > 0.5 > 0.05 > learnt_by_heart.predict_dist(X).var()[0]
 
 
-@pytest.mark.parametrize("head", ["normal_scale", "gamma_shape"])
+@pytest.mark.parametrize("head", ["normal_scale", pytest.param("gamma_shape", marks=pytest.mark.slow)])
 def test_it_learns_where_outcomes_spread(head):
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, size=(800, 1))

@@ -22,6 +22,7 @@ EXPECTED_FAILURES = {
 SMALL = {"hidden": (16, 8), "dropout": 0.3, "learning_rate": 0.02, "batch_size": 32, "max_epochs": 15, "device": "cpu", "random_state": 0}
 
 
+@pytest.mark.slow
 @parametrize_with_checks(
     [MonteCarloDropout(**{**SMALL, "dropout": 0.1, "hidden": (16,)}, masks=20, patience=None)],
     expected_failed_checks=lambda estimator: EXPECTED_FAILURES,
