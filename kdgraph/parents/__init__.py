@@ -1,6 +1,7 @@
 """What is calibrated: parents, and the ground that all stands on that is fitted after them."""
 
 from kdgraph.parents.columns import Preprocess, Untouched, column_encoder
+from kdgraph.parents.design import Design
 from kdgraph.parents.gamma_glm import GammaGlm
 from kdgraph.parents.latent import LatentClassifier
 from kdgraph.parents.linear import GaussianLinear
@@ -13,6 +14,7 @@ from kdgraph.parents.scores import GivenScores
 from kdgraph.parents.topics import Topics
 
 __all__ = [
+    "Design",
     "GammaGlm",
     "GaussianLinear",
     "GivenScores",
