@@ -1,0 +1,45 @@
+"""The continuous map of PIT values at its ends: what rounding could make infinite, and values beyond 0 and 1."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kdgraph.distributions import LinearMap, Normal, Recalibrated, ScipyFamily, WeightedSamples
+
+
+@pytest.mark.parametrize("last", [1 - 1e-12, 1 - 2.0**-53, 1.0])
+def test_quantiles_inside_are_finite(last):
+    """Nodes between the last value and 1 are not rounded to 1, where families that have no end are infinite."""
+    bent = LinearMap.of(np.array([0.2, 0.5, last]))
+    for base in (ScipyFamily("gamma", {"a": np.full(2, 2.0)}), Normal(np.zeros(2), np.ones(2))):
+        new = Recalibrated(base, bent)
+        assert np.isfinite([new.mean(), new.var(), new.crps(np.ones(2)), new.ppf(1 - 1e-9), new.ppf(1e-300)]).all()
+        assert np.isinf(new.ppf(1.0)).all()
+
+
+@given(st.lists(st.one_of(st.floats(0.01, 0.99), st.floats(40, 99), st.floats(-99, -40)), min_size=1, max_size=30))
+@settings(max_examples=50, deadline=None)
+def test_values_beyond_are_kept(pits):
+    """R reaches i / (n + 1) at the i-th value and never falls, its inverse with it; beyond -38 and 8.3 a normal distribution goes on."""
+    bent = LinearMap.of(np.array(pits))
+    levels, n = np.unique(pits), len(pits)
+    share = np.array([(np.array(pits) <= level).sum() for level in levels]) / (n + 1)
+    np.testing.assert_allclose(bent.cdf(levels), share, atol=1e-12)
+    assert (np.diff(bent.levels) >= 0).all() and (np.diff(bent.cumulative) >= 0).all()
+    assert bent.cdf(np.array([min(0.0, *pits) - 1, max(1.0, *pits) + 1])).tolist() == [0, 1]
+    q = np.linspace(0, 1, 101)
+    np.testing.assert_allclose(bent.cdf(bent.ppf(q)), q, atol=1e-9 if max(map(abs, pits)) <= 1 else 1 / (n + 1))
+    for base in (Normal(np.zeros(1), np.ones(1)), WeightedSamples(np.array([[-1.0, 0.0, 2.0]]))):
+        assert (np.diff(Recalibrated(base, bent).ppf(q)[0]) >= 0).all()
+
+
+def test_new_quantiles_leave_the_range_of_an_ensemble():
+    """Outcomes three times as wide as it: afterwards the quantile at the middle of the values beyond is where they are."""
+    base = WeightedSamples(np.linspace(-1, 1, 21)[None])
+    y = np.linspace(-3, 3, 41)
+    bent = LinearMap.of(base[np.zeros(41, dtype=int)].levels(y))
+    found = Recalibrated(base, bent).ppf(np.arange(1, 42) / 42)[0]
+    np.testing.assert_allclose(found[np.abs(y) > 1.1], y[np.abs(y) > 1.1], atol=1e-9)
