@@ -93,7 +93,7 @@ class Model:
             raise TypeError(f"{type(part).__name__} scores sets of rows, and says nothing of a row by itself; ask score_sets")
         if part is not None and hasattr(part, METHODS[answer]):
             if answer == "distribution":
-                return as_distribution(part.predict_dist(X))
+                return as_distribution(part.predict_dist(X, **more))
             if answer != "top":
                 return getattr(part, METHODS[answer])(X, **more)
             predicted = np.searchsorted(part.classes_, part.predict(X))

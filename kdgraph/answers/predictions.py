@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -10,21 +11,31 @@ import numpy as np
 
 from kdgraph.answers.model import Said
 from kdgraph.answers.sets import SetScores
+from kdgraph.distributions import CorrectedIntervals, Distribution
 
 if TYPE_CHECKING:
     import pandas as pd
 
 QUANTILES = (0.025, 0.25, 0.5, 0.75, 0.975)
 """Of a predictive distribution, in ``predictions.parquet``."""
+LEVELS = (0.5, 0.95)
+"""Of intervals that do not end at quantiles, there too."""
+
+
+def _of_distribution(given: Distribution) -> dict[str, np.ndarray]:
+    found = {"mean": given.mean(), **dict(zip((f"q{q:g}" for q in QUANTILES), given.ppf(np.array(QUANTILES)).T, strict=True))}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of ends that are infinite, as is seen here
+        for level in LEVELS if isinstance(given, CorrectedIntervals) else ():
+            found[f"low{level:g}"], found[f"high{level:g}"] = given.interval(level)
+    return found
+
 
 COLUMNS: dict[str, Callable[[Any, np.ndarray], dict[str, np.ndarray]]] = {
     "proba": lambda proba, classes: {str(name): proba[:, k] for k, name in enumerate(classes.tolist())},
     "top": lambda top, classes: {"predicted": classes[top.predicted].astype(object), "confidence": top.confidence},
     "ood_score": lambda score, classes: {"ood_score": score},
-    "distribution": lambda given, classes: {
-        "mean": given.mean(),
-        **dict(zip((f"q{q:g}" for q in QUANTILES), given.ppf(np.array(QUANTILES)).T, strict=True)),
-    },
+    "distribution": lambda given, classes: _of_distribution(given),
 }
 """Answer → the columns that show it."""
 

@@ -150,12 +150,16 @@ class ScoredEcdf(RowEcdf):
 
     @classmethod
     def of(cls, scores: np.ndarray, weights: np.ndarray) -> ScoredEcdf:
-        """From scores and weights, Float[n, k], in any order."""
-        scores = np.where(weights > 0, scores, np.inf)
-        order = np.argsort(scores, axis=1, kind="stable")
-        scores, weights = (np.take_along_axis(each, order, axis=1).astype(np.float32) for each in (scores, weights))
-        largest = np.take_along_axis(scores, (weights > 0).sum(axis=1)[:, None] - 1, axis=1)
-        return cls(weights, np.minimum(scores, largest))
+        """From scores and weights, Float[n, k], in any order; sorted as :meth:`RankedEcdf.of` does, an eighth of the time of an argsort."""
+        scores, weights = (np.ascontiguousarray(each, dtype=np.float32) for each in (scores, weights))
+        packed = np.where(weights > 0, _ordered(scores), np.uint32(0xFFFFFFFF)).astype(np.uint64)  # those of no weight last
+        packed <<= np.uint64(32)
+        packed |= weights.view(np.uint32)
+        packed.sort(axis=1)
+        weights = (packed & np.uint64(0xFFFFFFFF)).astype(np.uint32).view(np.float32)
+        last = np.maximum((weights > 0).sum(axis=1)[:, None] - 1, 0)
+        keys = (packed >> np.uint64(32)).astype(np.uint32)
+        return cls(weights, _unordered(np.minimum(keys, np.take_along_axis(keys, last, axis=1))))
 
     def moved(self, function: Callable[[np.ndarray], np.ndarray]) -> ScoredEcdf:  # noqa: D102 - as in the base
         return replace(self, function=function)
@@ -167,6 +171,17 @@ class ScoredEcdf(RowEcdf):
     def _level_of(self, keys: np.ndarray) -> np.ndarray:
         levels = Normal.standard_levels(keys.astype(np.float64))
         return levels if self.function is None else self.function(levels)
+
+
+def _ordered(values: np.ndarray) -> np.ndarray:
+    """UInt32 in the order of Float32: of IEEE 754 numbers the bits, all turned over below 0, else the first."""
+    bits = (values + np.float32(0)).view(np.uint32)  # -0 is 0
+    return bits ^ np.where(bits >> np.uint32(31), np.uint32(0xFFFFFFFF), np.uint32(0x80000000))
+
+
+def _unordered(bits: np.ndarray) -> np.ndarray:
+    """The inverse of :func:`_ordered`."""
+    return (bits ^ np.where(bits >> np.uint32(31), np.uint32(0x80000000), np.uint32(0xFFFFFFFF))).view(np.float32)
 
 
 def ranked(pits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

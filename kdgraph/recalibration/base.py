@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,6 +11,7 @@ from sklearn.base import RegressorMixin
 from kdgraph.distributions import Distribution, as_distribution
 from kdgraph.parameters import check_parameters
 from kdgraph.parents import PostHoc, Rows
+from kdgraph.parents.rows import one_each
 
 
 @dataclass(eq=False, repr=False)
@@ -31,18 +32,31 @@ class PostHocRegressor(RegressorMixin, PostHoc):
     parent_says: ClassVar = "predict_dist"
     _numeric_targets: ClassVar = True
 
-    def fit(self, X, y, *, X_calibration=None, y_calibration=None):
+    @property
+    def takes_groups(self) -> bool:
+        """Whether it does something by group: ``fit`` and ``predict_dist`` want to know each row's then."""
+        return False
+
+    def fit(self, X, y, *, X_calibration=None, y_calibration=None, groups=None, groups_calibration=None):
         """Fit the parent on X (Float[n, d] or a data frame) and y (Float[n]), and what comes after it on calibration rows.
+
+        ``groups``, [n], and ``groups_calibration``, [m], say which subgroup the rows belong to; only what :attr:`takes_groups` looks at
+        them.
 
         Raises
         ------
         TypeError : for an estimator that predicts no distributions.
-        ValueError : for infinity; for NaN, unless the parent takes it; for calibration rows without targets.
+        ValueError : for infinity; for NaN, unless the parent takes it; for calibration rows without targets; for groups that are not one
+            for each row.
         """
         check_parameters(self)
         parent = self._parent()
         everything = Rows.of(*self._validated(X, y, reset=True))
+        if groups is not None:
+            everything = replace(everything, group=one_each("groups", groups, len(everything)))
         train, calibration = self._divided(everything, X_calibration, y_calibration, self.random_state)
+        if groups_calibration is not None:
+            calibration = replace(calibration, group=one_each("groups_calibration", groups_calibration, len(calibration)))
         self.estimator_ = self._fitted_parent(parent, train, calibration, self.random_state)
         self._fit_after(train, calibration)
         return self

@@ -6,29 +6,31 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.frozen import FrozenEstimator
-from sklearn.utils import check_random_state
 
 from kdgraph.distributions import ConformalIntervals, Distribution
-from kdgraph.parameters import Count, OpenFraction
+from kdgraph.errors import ParameterError
+from kdgraph.parameters import Count
 from kdgraph.parents import Rows
-from kdgraph.parents.posthoc import seeded_clone
-from kdgraph.parents.rows import is_frame
-from kdgraph.recalibration.base import PostHocRegressor
+from kdgraph.parents.rows import is_frame, one_each
+from kdgraph.recalibration.halves import HalvesOfRows
+
+_UNKNOWN = -1
+"""Where a cell stands that no row that corrects belongs to."""
 
 
 @dataclass(eq=False, repr=False)
-class ConformalPit(PostHocRegressor):
+class ConformalPit(HalvesOfRows):
     """Recalibrate on some calibration rows, and correct the intervals on the others so that they hold at least their share of new rows.
 
     Parameters
     ----------
     estimator : any regressor with ``predict_dist``; cloned and fitted, unless frozen.
     recalibrator : what recalibrates, such as :class:`~kdgraph.recalibration.LocalPit`, its ``estimator`` left None; None: nothing does.
-    share : of the calibration rows, that correct.
+    share : of the calibration rows, that correct; all of them where nothing recalibrates, and no cell is by standard deviations.
     cells : each of so many cells of rows has its own correction, and its own guarantee: by predicted standard deviations, as many of the
         rows that recalibrate in each. 1: one for all.
-    column : cells are the values of this column of X instead, by position or name; a value that no such row has gets the correction of all.
+    column : cells are the values of this column of X instead, by position or name.
+    by_group : cells are the subgroups instead that ``fit`` and ``predict_dist`` are told.
     calibration_size : share of the rows to hold out where ``fit`` is not given any.
     random_state : seeds the held-out rows, their division, the recalibrator and the parent, where these have no seed of their own.
 
@@ -37,12 +39,13 @@ class ConformalPit(PostHocRegressor):
     estimator_ : the fitted parent.
     recalibrated_ : the fitted recalibrator behind it, or the parent.
     held_, y_held_, cell_held_ : predicted distributions, outcomes and cells of the rows that correct.
-    edges_ : Float[c - 1] of standard deviations, or the values of the column.
+    edges_ : Float[c - 1] of standard deviations; or the values of the column, or the groups.
 
     Notes
     -----
     Mean, quantiles and CRPS are the recalibrator's; :class:`~kdgraph.distributions.ConformalIntervals` says what is guaranteed and by whom.
-    Local recalibration by itself falls short where neighbours are few: of 50 of 200 rows, intervals of nominally 95 % hold 93.7 %.
+    Local recalibration by itself falls short where neighbours are few: of 50 of 200 rows, intervals of nominally 95 % hold 93.7 %. A row
+    whose value or group none of the rows that correct has, or of which nobody says it, gets the correction of all of them.
 
     Examples
     --------
@@ -57,48 +60,52 @@ class ConformalPit(PostHocRegressor):
     True
     """
 
-    recalibrator: Any = None
-    share: OpenFraction = 0.5
     cells: Count = 1
     column: int | str | None = None
+    by_group: bool = False
+
+    @property
+    def takes_groups(self) -> bool:
+        """Whether each subgroup has its own correction."""
+        return self.by_group
 
     def describe(self) -> dict[str, Any]:
-        """What was learnt, for the record: how many rows correct, in how many cells; and what the recalibrator has to say."""
-        more = self.recalibrated_.describe() if hasattr(self.recalibrated_, "describe") else {}
-        return {"n_correcting": len(self.y_held_), "cells": len(np.unique(self.cell_held_))} | more
+        """What was learnt, for the record: how many rows correct, in how many cells, and the highest level of finite intervals in all."""
+        return {"cells": len(np.unique(self.cell_held_))} | super().describe()
 
-    def _carrier(self) -> Any:
-        return None if self.recalibrator is None else self.estimator
-
-    def _fit_after(self, train: Rows, calibration: Rows) -> None:
-        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-        order = np.random.default_rng(seed).permutation(len(calibration))
-        n_held = min(max(round(self.share * len(calibration)), 1), max(len(calibration) - 1, 1))
-        held, rest = calibration[np.sort(order[:n_held])], calibration[np.sort(order[n_held:])]
-        self.recalibrated_ = self._recalibrated(train, rest)
-        self.held_, self.y_held_ = self._said(held.X), held.y
-        if self.column is not None:
-            self.edges_ = np.unique(self._column(held.X))
-        else:
-            self.edges_ = self._edges(rest)
-        self.cell_held_ = self._cells(held.X, self.held_)
+    def predict_dist(self, X, groups=None) -> Distribution:
+        """Distributions of the n rows of X: Float[n, d] or a data frame; ``groups``, [n], says to which each row belongs."""
+        X = self._checked(X)
+        return self._corrected(self._base(X), X, groups)
 
     def _after(self, base: Distribution, X: Any) -> Distribution:
+        return self._corrected(base, X, None)
+
+    def _corrected(self, base: Distribution, X: Any, groups: Any) -> Distribution:
         said = self._said(X) if self.recalibrator is not None else base
-        cell = self._cells(X, said)
-        if (cell < 0).any():  # a value that none of the rows that correct has: theirs of all, a cell of its own
-            everyone = np.arange(len(self.y_held_))
-            twice = np.concatenate([everyone, everyone])
-            cells = np.concatenate([self.cell_held_, np.full(len(everyone), -1)])
+        cell = self._cells(X, said, groups)
+        if (cell == _UNKNOWN).any():  # the correction of all, whose rows are a cell of their own
+            known, everyone = np.flatnonzero(self.cell_held_ != _UNKNOWN), np.arange(len(self.y_held_))
+            twice = np.concatenate([known, everyone])
+            cells = np.concatenate([self.cell_held_[known], np.full(len(everyone), _UNKNOWN)])
             return ConformalIntervals(said, self.held_[twice], self.y_held_[twice], cell, cells)
         return ConformalIntervals(said, self.held_, self.y_held_, cell, self.cell_held_)
 
-    def _recalibrated(self, train: Rows, rest: Rows) -> Any:
-        if self.recalibrator is None or not len(rest):
-            return self.estimator_
-        frozen = self.estimator_ if isinstance(self.estimator_, FrozenEstimator) else FrozenEstimator(self.estimator_)
-        model = seeded_clone(self.recalibrator, self.random_state).set_params(estimator=frozen)
-        return model.fit(train.X, train.y, X_calibration=rest.X, y_calibration=rest.y)
+    def _learn_from(self, train: Rows, rest: Rows, held: Rows) -> None:
+        if self._by_value():
+            self.edges_ = _values(self._value_of(held.X, held.group))
+        else:
+            self.edges_ = self._edges(rest)
+        self.cell_held_ = self._cells(held.X, self.held_, held.group)
+
+    def _needs_rest(self) -> bool:
+        if (self.cells > 1) + (self.column is not None) + self.by_group > 1:
+            told = f"cells={self.cells}, column={self.column} and by_group={self.by_group}"
+            raise ParameterError(f"cells of rows are by one thing, got {told}; give one of them")
+        return self.cells > 1
+
+    def _fewest(self) -> int:
+        return int(np.unique(self.cell_held_, return_counts=True)[1].min())
 
     def _edges(self, rest: Rows) -> np.ndarray:
         """Of other rows than those that correct, which are then exchangeable with new ones in each cell."""
@@ -106,20 +113,38 @@ class ConformalPit(PostHocRegressor):
             return np.empty(0)
         return np.unique(np.quantile(np.sqrt(self._said(rest.X).var()), np.arange(1, self.cells) / self.cells, method="inverted_cdf"))
 
-    def _said(self, X: Any) -> Distribution:
-        return self._base(X) if self.recalibrated_ is self.estimator_ else self.recalibrated_.predict_dist(X)
-
-    def _cells(self, X: Any, said: Distribution) -> np.ndarray:
-        """Int[n]; -1 for a value of the column that none of the rows that correct has."""
-        if self.column is None:
+    def _cells(self, X: Any, said: Distribution, groups: Any) -> np.ndarray:
+        """Int[n], which cell each row is in."""
+        if not self._by_value():
             return np.searchsorted(self.edges_, np.sqrt(said.var()), side="left")
-        values = self._column(X)
-        cell = np.minimum(np.searchsorted(self.edges_, values), len(self.edges_) - 1)
-        return np.where(self.edges_[cell] == values, cell, -1)
+        cell = np.full(len(said), _UNKNOWN)
+        if self.by_group and groups is None:
+            return cell
+        values = self._value_of(X, groups)
+        for position, value in enumerate(self.edges_.tolist()):
+            cell[values == value] = position
+        return cell
 
-    def _column(self, X: Any) -> np.ndarray:
+    def _by_value(self) -> bool:
+        return self.by_group or self.column is not None
+
+    def _value_of(self, X: Any, groups: Any) -> np.ndarray:
+        """[n]: the column, or the groups."""
+        if self.by_group:
+            if groups is None:
+                raise ValueError(
+                    f"{type(self).__name__} needs the group of each row: groups, and groups_calibration where there are such rows"
+                )
+            return one_each("groups", groups, len(X))
         if is_frame(X):
             return np.asarray(X[self.column] if isinstance(self.column, str) else X.iloc[:, self.column])
         if isinstance(self.column, str):
             raise ValueError(f"column={self.column} is a name, and X is an array without names; give its position")
         return np.asarray(X)[:, self.column]
+
+
+def _values(values: np.ndarray) -> np.ndarray:
+    """The different ones, sorted, but None and NaN, which are nobody's value; text as text, not as objects."""
+    from pandas import isna
+
+    return np.unique(np.array(values[~isna(values)].tolist()))

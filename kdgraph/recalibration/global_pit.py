@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from kdgraph.distributions import Distribution, Recalibrated, WeightedEcdf
-from kdgraph.metrics.regression import distance_to_uniform
 from kdgraph.parents import Rows
 from kdgraph.recalibration.base import PostHocRegressor
-from kdgraph.recalibration.pits import known_pits
+from kdgraph.recalibration.pits import pits_of
 
 
 class GlobalPit(PostHocRegressor):
@@ -20,7 +17,8 @@ class GlobalPit(PostHocRegressor):
     ----------
     estimator : any regressor with ``predict_dist``; cloned and fitted, unless frozen.
     calibration_size : share of the rows to hold out where ``fit`` is not given any.
-    random_state : seeds the held-out rows, and the parent where it has no seed of its own.
+    random_state : seeds the held-out rows, PIT values at steps (:func:`~kdgraph.recalibration.pits.pits_of`), and the parent where it has
+        no seed of its own.
 
     Attributes
     ----------
@@ -38,6 +36,7 @@ class GlobalPit(PostHocRegressor):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from kdgraph.parents import GaussianLinear
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(size=(2000, 1))
@@ -49,13 +48,13 @@ class GlobalPit(PostHocRegressor):
     """
 
     def describe(self) -> dict[str, int | float]:
-        """What was learnt, for the record: how many PIT values, how far they are from uniform (largest distance), how many were clipped."""
-        pits = np.clip(self.pit_map_.levels, 0, 1)
-        return {"n_pits": len(pits), "pit_ks": distance_to_uniform(pits), "n_clipped": self.n_clipped_}
+        """What was learnt, for the record; see :meth:`Pits.describe <kdgraph.recalibration.pits.Pits.describe>`."""
+        return self.about_pits_
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
-        pits, self.n_clipped_ = known_pits(self._base(calibration.X), calibration.y)
-        self.pit_map_ = WeightedEcdf.of(pits)
+        pits = pits_of(self._base(calibration.X), calibration.y, self.random_state)
+        self.about_pits_, self.n_clipped_ = pits.describe(), pits.n_clipped
+        self.pit_map_ = WeightedEcdf.of(pits.values)
 
     def _after(self, base: Distribution, X: Any) -> Distribution:
         return Recalibrated(base, self.pit_map_)

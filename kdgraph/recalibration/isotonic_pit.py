@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from kdgraph.distributions import Distribution, LinearMap, Recalibrated
-from kdgraph.metrics.regression import distance_to_uniform
 from kdgraph.parents import Rows
 from kdgraph.recalibration.base import PostHocRegressor
-from kdgraph.recalibration.pits import known_pits
+from kdgraph.recalibration.pits import pits_of
 
 
 class IsotonicPit(PostHocRegressor):
@@ -20,7 +17,8 @@ class IsotonicPit(PostHocRegressor):
     ----------
     estimator : any regressor with ``predict_dist``; cloned and fitted, unless frozen.
     calibration_size : share of the rows to hold out where ``fit`` is not given any.
-    random_state : seeds the held-out rows, and the parent where it has no seed of its own.
+    random_state : seeds the held-out rows, PIT values at steps (:func:`~kdgraph.recalibration.pits.pits_of`), and the parent where it has
+        no seed of its own.
 
     Attributes
     ----------
@@ -31,7 +29,8 @@ class IsotonicPit(PostHocRegressor):
     -----
     Kuleshov et al. regress, isotonically, the share of PIT values up to p on p. That share never falls, so the regression gives it back;
     what is left of it is the line from one to the next. Here it goes through (p_(i), i / (n + 1)), from (0, 0) to (1, 1): new
-    distributions have the tails of the old, and no steps, unlike those of :class:`~kdgraph.recalibration.GlobalPit`.
+    distributions have the tails of the old, and no steps, unlike those of :class:`~kdgraph.recalibration.GlobalPit`. Where outcomes lie
+    beyond all that the parent holds possible, as beyond a narrow ensemble, they end at the farthest of them.
 
     References
     ----------
@@ -39,6 +38,7 @@ class IsotonicPit(PostHocRegressor):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from kdgraph.parents import GaussianLinear
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(size=(2000, 1))
@@ -49,13 +49,13 @@ class IsotonicPit(PostHocRegressor):
     """
 
     def describe(self) -> dict[str, int | float]:
-        """What was learnt, for the record: how many PIT values, how far they are from uniform (largest distance), how many were clipped."""
-        return {"n_pits": self.n_pits_, "pit_ks": self.pit_ks_, "n_clipped": self.n_clipped_}
+        """What was learnt, for the record; see :meth:`Pits.describe <kdgraph.recalibration.pits.Pits.describe>`."""
+        return self.about_pits_
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
-        pits, self.n_clipped_ = known_pits(self._base(calibration.X), calibration.y)
-        self.n_pits_, self.pit_ks_ = len(pits), distance_to_uniform(np.clip(pits, 0, 1))
-        self.pit_map_ = LinearMap.of(pits)
+        pits = pits_of(self._base(calibration.X), calibration.y, self.random_state)
+        self.about_pits_, self.n_clipped_ = pits.describe(), pits.n_clipped
+        self.pit_map_ = LinearMap.of(pits.values)
 
     def _after(self, base: Distribution, X: Any) -> Distribution:
         return Recalibrated(base, self.pit_map_)

@@ -13,12 +13,11 @@ from sklearn.utils import check_random_state
 from kdgraph.distributions import Distribution, RankedEcdf, Recalibrated, RowEcdf, ScoredEcdf
 from kdgraph.distributions.by_row import Stack, ranked
 from kdgraph.errors import ParameterError
-from kdgraph.metrics.regression import distance_to_uniform
 from kdgraph.parameters import Count, NonNegative, Positive
 from kdgraph.parents import Rows
 from kdgraph.recalibration.base import PostHocRegressor
-from kdgraph.recalibration.local_linear import normal_scores, without_slope
-from kdgraph.recalibration.pits import known_pits
+from kdgraph.recalibration.local_linear import normal_scores, without_slopes
+from kdgraph.recalibration.pits import pits_of
 from kdgraph.recalibration.where import Space, Units, Where
 from kdgraph.smoothing.near import Near, NearKernel, Nearness, Scale
 from kdgraph.smoothing.neighbours import NeighbourSearch
@@ -40,8 +39,8 @@ class LocalPit(PostHocRegressor):
     kernel, scale : how much they count; see :class:`~kdgraph.smoothing.near.Nearness`.
     k_min : nearest rows that count where there is none in the radius.
     eps : each neighbour is at most 1 + eps times as far as the true one (of few features; else the search is exact).
-    degree : 0, their PIT values as they are, as in the paper; 1, without their slope across the neighbourhood
-        (:func:`~kdgraph.recalibration.local_linear.without_slope`).
+    degree : 0, their PIT values as they are, as in the paper; 1, without the slopes of their location and spread across the neighbourhood
+        (:func:`~kdgraph.recalibration.local_linear.without_slopes`).
     n_choose : calibration rows, drawn at random, on which k is chosen.
     calibration_size : share of the rows to hold out where ``fit`` is not given any.
     random_state : seeds the held-out rows, the rows that choose, and the parent where it has no seed of its own.
@@ -90,11 +89,9 @@ class LocalPit(PostHocRegressor):
     n_choose: Count = 1000
 
     def describe(self) -> dict[str, Any]:
-        """What was learnt, for the record; ``n_eff`` is a median over calibration rows, ``pit_beyond`` the share of PITs at 0 or 1."""
+        """What was learnt, for the record; ``n_eff`` is a median over calibration rows, ``n_eff_05`` their 5 % quantile."""
         low, middle = np.quantile(self.n_eff_, [0.05, 0.5])
-        found: dict[str, Any] = {"n_pits": len(self.pits_), "n_eff": float(middle), "n_eff_05": float(low), "n_clipped": self.n_clipped_}
-        beyond = (self.pits_ < 1e-12) | (self.pits_ > 1 - 1e-12)
-        found |= {"pit_ks": distance_to_uniform(np.clip(self.pits_, 0, 1)), "pit_beyond": float(beyond.mean())}
+        found: dict[str, Any] = self.about_pits_ | {"n_eff": float(middle), "n_eff_05": float(low)}
         if self.k_ is not None:
             found["k"] = self.k_
         return found | ({"crps_by_k": dict(self.crps_by_k_)} if self.crps_by_k_ else {})
@@ -108,7 +105,8 @@ class LocalPit(PostHocRegressor):
         base = self._base(calibration.X)
         self.space_ = Space(self.where, self.units, self.layer, self.forest, self.random_state)
         self.at_ = self.space_.fit(self.estimator_, train, calibration, base)
-        self.pits_, self.n_clipped_ = known_pits(base, calibration.y)
+        pits = pits_of(base, calibration.y, self.random_state)
+        self.pits_, self.n_clipped_, self.about_pits_ = pits.values, pits.n_clipped, pits.describe()
         self.scores_ = normal_scores(base, self.pits_) if self.degree else np.empty(0)
         search, n = NeighbourSearch(self.at_, eps=self.eps), len(self.pits_)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
@@ -154,10 +152,7 @@ class LocalPit(PostHocRegressor):
     def _map(self, near: Near, at: Any, table: tuple[np.ndarray, np.ndarray]) -> RowEcdf:
         if not self.degree:
             return RankedEcdf.of_ranks(*table, near.rows, near.weight)
-        step = max((1 << 20) // (near.rows.shape[1] * self.at_.shape[1]), 1)
-        parts = [slice(first, first + step) for first in range(0, len(near.rows), step)]
-        scores = [without_slope(self.scores_[near.rows[s]], self.at_[near.rows[s]], at[s], near.weight[s]) for s in parts]
-        return ScoredEcdf.of(np.concatenate(scores), near.weight)
+        return ScoredEcdf.of(without_slopes(self.scores_, self.at_, near.rows, near.weight, at), near.weight)
 
     def _crps_by_k(self, search: NeighbourSearch, base: Distribution, y: np.ndarray, own: np.ndarray) -> dict[int, float]:
         """Mean CRPS of calibration rows by their k nearest others, for each k; none where there are too few rows to choose."""

@@ -14,9 +14,10 @@ from kdgraph.geometry import kind_of
 from kdgraph.parents import Rows
 from kdgraph.parents.posthoc import seeded_clone
 
-Where = Literal["input", "layer", "output", "geodesic"]
-"""input: the rows, behind the parent's own transformations; layer: what a layer of a network puts out; output: predicted mean and standard
-deviation; geodesic: 1 - K, K the share of a forest's trees that put two rows into one leaf (Dey et al., Eq. 14)."""
+Where = Literal["input", "given", "layer", "output", "geodesic"]
+"""input: the rows, behind the parent's own transformations; given: the rows as they come, categories as their positions; layer: what a layer
+of a network puts out; output: predicted mean and standard deviation; geodesic: 1 - K, K the share of a forest's trees that put two rows into
+one leaf (Dey et al., Eq. 14)."""
 Units = Literal["sd", "raw", "whiten"]
 """sd: of each feature its standard deviation over calibration rows; raw: as they come; whiten: principal components, each in its own."""
 
@@ -71,7 +72,7 @@ class Space:
         if self.where == "geodesic":
             rows = X if self.forest_ is None else features_of(parent, X, "rows")
             return features_of(parent if self.forest_ is None else self.forest_, rows, "leaves")
-        return features_of(parent, X, "rows")
+        return features_of(None if self.where == "given" else parent, X, "rows")
 
     def _scaled(self, features: np.ndarray) -> np.ndarray:
         centred = features - self.middle_

@@ -22,7 +22,8 @@ class), ood_score, and probability_CLASS for each class. The OOD score of kernel
 is the log density floor minus the log density at the nearest polytope: above 0 the row is farther from the training
 data than the floor allows, and the probabilities give way to the prior. That of a detector is above 0 where its
 threshold says so; a detector of sets, such as tood, has none for a row. Other models have no density: their score is
-minus the confidence. Of a regression the columns are row, mean, and quantiles from q0.025 to q0.975.
+minus the confidence. Of a regression the columns are row, mean, and quantiles from q0.025 to q0.975; of a conformal
+one low0.5, high0.5, low0.95 and high0.95 too, the ends of intervals that hold at least so often.
 
   kdg predict --run outputs/adult/kdf/1cb9f0a2 --input new.csv --output predictions.parquet"""
 
