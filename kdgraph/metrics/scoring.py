@@ -82,9 +82,9 @@ def score(name: str, inputs: Mapping[str, Any], options: Mapping[str, Any] | Non
         error = None if metric.stderr is None else metric.stderr(**arguments)
         return Score(_defined(metric(**arguments)), error, n_rows(arguments))
     values = metric.by_row(**arguments)
-    n = len(values)
-    stderr = float(np.std(values, ddof=1) / math.sqrt(n)) if n > 1 else None
-    return Score(float(values.mean()) if n else None, stderr, n)
+    n, value = len(values), float(values.mean()) if len(values) else math.nan
+    stderr = float(np.std(values, ddof=1) / math.sqrt(n)) if n > 1 and math.isfinite(value) else None
+    return Score(_defined(value), stderr, n)
 
 
 def tabulate(

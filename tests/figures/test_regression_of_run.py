@@ -55,7 +55,7 @@ def test_misses_are_those_of_the_interval_and_need_a_plane():
 def test_a_panel_for_each_cell():
     run, _ = run_of(Heteroscedastic())
     titles = [axes.get_title(loc="left") for axes in figures()["local_pit_histograms"](run).axes]
-    assert [title.split(" · ")[0] for title in titles] == ["cell 1", "cell 2", "cell 3"]
+    assert [title.split(", x1 ")[0] for title in titles] == ["cell 1", "cell 2", "cell 3"]
     assert sum(int(title.split(" · ")[1].removesuffix(" rows")) for title in titles) == 50
     assert figures()["local_pit_histograms"](run_of(Heteroscedastic(), with_table=False)[0]) is None
 
@@ -63,7 +63,7 @@ def test_a_panel_for_each_cell():
 def test_densities_have_an_area_of_one_and_the_truths_is_exact():
     run, _ = run_of(Heteroscedastic())
     figure = figures()["predictive_densities"](run, rows=[7, 3])
-    assert [axes.get_title() for axes in figure.axes] == ["test row 7", "test row 3"]
+    assert [axes.get_title() for axes in figure.axes] == [f"test row {i} · x = {run.splits.test.X[i, 0]:.3g}" for i in (7, 3)]
     for axes, row in zip(figure.axes, (7, 3), strict=True):
         lines = {line.get_label(): line for line in axes.lines if line.get_gid() is None}
         assert list(lines) == [*NAMES, "truth"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -126,19 +126,32 @@ def predictive_densities(run: Drawing, rows: Sequence[int] = (), n_rows: Count =
         order = np.argsort(said[run.names[0]].mean(), kind="stable")
         rows = order[((np.arange(n_rows) + 0.5) / n_rows * len(order)).astype(int)].tolist()
     every = said if truth is None else {**said, "truth": truth}
-    return draw([_predicted(run, row, {name: given[row : row + 1] for name, given in every.items()}) for row in rows])
+    y = np.asarray(run.test.y)
+    return draw([predicted_row(f"test row {i}{_where(run, i)}", {n: each[i : i + 1] for n, each in every.items()}, y[i]) for i in rows])
 
 
-def _predicted(run: Drawing, row: int, said: dict[str, Any]) -> Any:
-    """A panel of one row: where each distribution has its mass, and the outcome."""
+def predicted_row(title: str, said: Mapping[str, Any], y: float) -> Any:
+    """A panel of :func:`kdgraph.figures.predictive_densities`: where the distributions of one row have their mass, and its outcome.
+
+    Parameters
+    ----------
+    title : of the panel.
+    said : name → distribution of one row; the first is the parent's.
+    y : the outcome.
+    """
     from kdgraph.figures import PredictedRow
 
-    y = float(np.asarray(run.test.y)[row])
-    outside = [0.25 if name == run.names[0] else _SHOWN for name in said]
+    outside = [0.25 if i == 0 else _SHOWN for i in range(len(said))]
     ends = [y, *(end for given, mass in zip(said.values(), outside, strict=True) for end in given.ppf(np.array([mass, 1 - mass]))[0])]
     room = 0.15 * float(np.ptp(ends))  # into which the kernel reaches
     at = np.linspace(min(ends) - room, max(ends) + room, 600)
-    return PredictedRow(f"test row {row}", at, {name: _density(given, at) for name, given in said.items()}, y)
+    return PredictedRow(title, at, {name: _density(given, at) for name, given in said.items()}, float(y))
+
+
+def _where(run: Drawing, row: int) -> str:
+    """The row's features, where there are no more than two."""
+    X, names = run.splits.test.X, run.splits.test.feature_names
+    return "".join(f" · {name} = {X[row, i]:.3g}" for i, name in enumerate(names)) if X.ndim == 2 and X.shape[1] <= 2 else ""
 
 
 def _density(given: Any, at: np.ndarray) -> np.ndarray:

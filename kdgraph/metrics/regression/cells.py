@@ -46,6 +46,8 @@ def cells_of(X: np.ndarray, cells: Count, by: By, features: Sequence[int]) -> Gr
 def kmeans_cells(X: np.ndarray, cells: int) -> Groups:
     """Clusters of scikit-learn's k-means on features of variance 1, in the order of the first feature of their centres.
 
+    Where there are one or two features, a cell's name says where its centre is.
+
     Parameters
     ----------
     X : Float[n, d], finite.
@@ -53,19 +55,23 @@ def kmeans_cells(X: np.ndarray, cells: int) -> Groups:
 
     Examples
     --------
-    >>> kmeans_cells(np.array([[5.0], [0.1], [0.0], [5.1]]), 2).position.tolist()
-    [1, 0, 0, 1]
+    >>> found = kmeans_cells(np.array([[5.0], [0.25], [0.0], [5.5]]), 2)
+    >>> found.position.tolist(), found.names
+    ([1, 0, 0, 1], ('cell 1, x1 0.125', 'cell 2, x1 5.25'))
     """
     from sklearn.cluster import KMeans
     from threadpoolctl import threadpool_limits
 
     std = X.std(axis=0)
-    Z = (X - X.mean(axis=0)) / np.where(std > 0, std, 1.0)
+    unit, middle = np.where(std > 0, std, 1.0), X.mean(axis=0)
+    Z = (X - middle) / unit
     with threadpool_limits(1):  # threads would add in another order
         fitted = KMeans(min(cells, len(np.unique(Z, axis=0))), n_init=1, random_state=0).fit(Z)
     order = np.argsort(fitted.cluster_centers_[:, 0], kind="stable")
     rank = np.argsort(order)
-    return Groups(rank[fitted.labels_].astype(np.intp), tuple(f"cell {i + 1}" for i in range(len(order))))
+    centres = fitted.cluster_centers_[order] * unit + middle
+    places = ["".join(f", x{f + 1} {value:.3g}" for f, value in enumerate(centre)) if X.shape[1] <= 2 else "" for centre in centres]
+    return Groups(rank[fitted.labels_].astype(np.intp), tuple(f"cell {i + 1}{place}" for i, place in enumerate(places)))
 
 
 def grid_cells(X: np.ndarray, cells: int, features: Sequence[int]) -> Groups:

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 
+from kdgraph.distributions.rows import blocks
 from kdgraph.metrics.registry import mean_over_rows
 from kdgraph.parameters import Range, check_value
 
@@ -42,8 +43,12 @@ def kl(
     """
     check_value("bins", bins, Annotated[int, Range(2)])
     check_value("estimator", estimator, Literal["auto", "binned"])
-    exact = None if estimator == "binned" else _of_densities(true_distribution, distribution)
-    return binned_kl(distribution, true_distribution, bins) if exact is None else exact
+    exact = estimator == "auto" and hasattr(distribution, "pdf") and hasattr(true_distribution, "pdf")
+    found = np.empty(len(distribution))
+    for rows in blocks(len(found), max(bins, _NODES)):
+        mine, truth = distribution[rows], true_distribution[rows]
+        found[rows] = _of_densities(truth, mine) if exact else binned_kl(mine, truth, bins)
+    return found
 
 
 def binned_kl(distribution: Any, true_distribution: Any, bins: int) -> np.ndarray:
@@ -116,13 +121,11 @@ def _shares(places: np.ndarray) -> np.ndarray:
     return (count + _ADDED) / (m + _BINS * _ADDED)
 
 
-def _of_densities(p: Any, q: Any) -> np.ndarray | None:
-    """Float[n]: KL(p || q) = ∫₀¹ log f(F⁻¹(u)) - log g(F⁻¹(u)) du, of densities f and g; None where one has none.
+def _of_densities(p: Any, q: Any) -> np.ndarray:
+    """Float[n]: KL(p || q) = ∫₀¹ log f(F⁻¹(u)) - log g(F⁻¹(u)) du, of densities f and g.
 
     Gauss-Legendre in s with u = sin²(πs/2), which takes the nodes to both ends, where the logarithms grow.
     """
-    if not (hasattr(p, "pdf") and hasattr(q, "pdf")):
-        return None
     x, weight = np.polynomial.legendre.leggauss(_NODES)
     s = np.pi * (x + 1) / 4
     at = p.ppf(np.sin(s) ** 2)

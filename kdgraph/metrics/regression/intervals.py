@@ -1,4 +1,9 @@
-"""Central prediction intervals: how often they hold, how wide they are, and both in one number."""
+"""Central prediction intervals: how often they hold, how wide they are, and both in one number.
+
+An interval may be infinite: where too few held-out rows stand behind a guarantee, the whole line is the only one that keeps it. Such
+an interval covers, and its width and its score are infinite, and so are their means, however few rows it concerns: who may say anything
+has said nothing. In a record an infinite number is null; :func:`unbounded_share` says how many rows it is about.
+"""
 
 from __future__ import annotations
 
@@ -36,8 +41,7 @@ def coverage(y: np.ndarray, distribution: Any, *, level: OpenFraction = 0.95) ->
 def interval_score(y: np.ndarray, distribution: Any, *, level: OpenFraction = 0.95) -> np.ndarray:
     """Mean of width + 2/α·(distance of y to the interval), α = 1 - level, of the central interval; in the units of y.
 
-    Not divided by anything (:func:`smis` is), and smaller is
-    better.
+    Not divided by anything (:func:`smis` is), and smaller is better. Infinite where one interval is.
 
     Parameters
     ----------
@@ -56,6 +60,8 @@ def interval_score(y: np.ndarray, distribution: Any, *, level: OpenFraction = 0.
 @mean_over_rows("sMIS", better="lower")
 def smis(y: np.ndarray, distribution: Any, mean_abs_y: float, *, level: OpenFraction = 0.95) -> np.ndarray:
     """Standardised mean interval score: :func:`interval_score` over the mean of ``|y|`` on the calibration rows; smaller is better.
+
+    Infinite where one interval is.
 
     Parameters
     ----------
@@ -77,6 +83,8 @@ def smis(y: np.ndarray, distribution: Any, mean_abs_y: float, *, level: OpenFrac
 def mean_width(distribution: Any, *, level: OpenFraction = 0.95) -> np.ndarray:
     """Mean width of the central intervals of this level, in the units of y: sharpness, which is good only where coverage holds.
 
+    Infinite where one interval is.
+
     Parameters
     ----------
     distribution : of n rows.
@@ -88,6 +96,19 @@ def mean_width(distribution: Any, *, level: OpenFraction = 0.95) -> np.ndarray:
     """
     low, high = distribution.interval(checked_level(level))
     return high - low
+
+
+@mean_over_rows("share of infinite intervals", better="lower")
+def unbounded_share(distribution: Any, *, level: OpenFraction = 0.95) -> np.ndarray:
+    """Share of rows whose central interval of this level has an infinite end; ours.
+
+    Parameters
+    ----------
+    distribution : of n rows.
+    level : in (0, 1), as of :func:`coverage`.
+    """
+    low, high = distribution.interval(checked_level(level))
+    return (np.isinf(low) | np.isinf(high)).astype(np.float64)
 
 
 @table("coverage curve")

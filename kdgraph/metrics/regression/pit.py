@@ -1,4 +1,11 @@
-"""Whether PIT values F(y) are uniform: distances, their p-values, and the histogram."""
+"""Whether PIT values F(y) are uniform: distances, their p-values, and the histogram.
+
+F(y) is taken as it is, at the upper end of a step and without a random part, so that no number depends on a draw. Of distributions with
+steps (ensembles, neighbours' outcomes, what global and local recalibration make, of 1/m each with m atoms) the values are therefore not
+uniform even where they are right: they are too large, by half a step on average and by a whole one at most. It takes many rows for each
+step to see that; and an outcome beyond an ensemble has 0 or 1. Recalibrators themselves draw a place within the step (Czado, Gneiting and
+Held, "Predictive model assessment for count data", Biometrics 65, 2009).
+"""
 
 from __future__ import annotations
 
@@ -9,6 +16,9 @@ import numpy as np
 from kdgraph.metrics.registry import metric, table
 from kdgraph.metrics.regression.uniformity import cramer_von_mises, distance_to_uniform, frosini, simulated_p_value
 from kdgraph.parameters import Count, Range, check_value
+
+_ROUNDING = 1e-10
+"""What is so little above the edge of a bin is on it: a step of F that ends there is a sum of weights, rounded."""
 
 
 @metric("PIT distance", better="lower")
@@ -30,8 +40,8 @@ def pit_ks(y: np.ndarray, distribution: Any) -> float:
 def pit_cvm(y: np.ndarray, distribution: Any) -> float:
     """Cramér-von Mises statistic of the PIT values F(y) against uniform: 1/12n + Σ ((i - ½)/n - u_i)² of the sorted ones.
 
-    Calibrated distributions have 1/6 on average and more than 0.461 in 5 of 100 cases, whatever n is; others grow as n. It is SciPy's
-    ``cramervonmises(..., "uniform").statistic``.
+    Calibrated distributions have 1/6 on average and more than 0.461 in 5 of 100 cases, whatever n is; others grow as n, and so do those
+    with steps: by about n s²/3 of equal steps s, F being at their upper ends. It is SciPy's ``cramervonmises(..., "uniform").statistic``.
 
     Parameters
     ----------
@@ -45,7 +55,8 @@ def pit_cvm(y: np.ndarray, distribution: Any) -> float:
 def pit_frosini(y: np.ndarray, distribution: Any) -> float:
     """Frosini's statistic of the PIT values F(y) against uniform: Σ ``|u_i - (i - ½)/n|`` / √n of the sorted ones.
 
-    Calibrated distributions have about √(2π)/8 = 0.313 on average, whatever n is; others grow as √n. Its p-value is in :func:`pit_tests`.
+    Calibrated distributions have about √(2π)/8 = 0.313 on average, whatever n is; others grow as √n, and so do those with steps: towards
+    s√n/2 of equal steps s, F being at their upper ends. Its p-value is in :func:`pit_tests`.
 
     Parameters
     ----------
@@ -65,7 +76,8 @@ def pit_tests(y: np.ndarray, distribution: Any, *, draws: Count = 999, random_st
     """Kolmogorov-Smirnov, Cramér-von Mises and Frosini of the PIT values F(y), each with its p-value.
 
     A small p-value says that distributions are not calibrated. A large one does not say that they are: errors of opposite signs in
-    different places cancel in all of these (:func:`~kdgraph.metrics.local_coverage`).
+    different places cancel in all of these (:func:`~kdgraph.metrics.local_coverage`). Of distributions with steps they are too small where
+    there are many rows for each step: F(y) is at its upper end.
 
     Parameters
     ----------
@@ -96,7 +108,8 @@ def pit_tests(y: np.ndarray, distribution: Any, *, draws: Count = 999, random_st
 def pit_histogram(y: np.ndarray, distribution: Any, *, bins: Count = 20) -> dict[str, np.ndarray]:
     """How many PIT values F(y) lie in each of ``bins`` equal bins of [0, 1]: flat where distributions are calibrated.
 
-    A bin holds lower < F(y) <= upper, the first one 0 too. ``density`` is the share of rows over the width: 1 is ideal.
+    A bin holds lower < F(y) <= upper, the first one 0 too. Where F has steps, F(y) is at the upper end of one, so that m equal steps fill
+    the bins alike if m is a multiple of ``bins``. ``density`` is the share of rows over the width: 1 is ideal.
 
     Parameters
     ----------
@@ -120,6 +133,6 @@ def histogram_of_pits(pits: np.ndarray, bins: int) -> dict[str, np.ndarray]:
     [2, 1]
     """
     edges = np.arange(bins + 1) / bins
-    found = np.clip(np.searchsorted(edges, pits, side="left") - 1, 0, bins - 1)
+    found = np.clip(np.searchsorted(edges + _ROUNDING, pits, side="left") - 1, 0, bins - 1)
     count = np.bincount(found, minlength=bins)
     return {"lower": edges[:-1], "upper": edges[1:], "count": count, "density": count * bins / len(pits)}

@@ -101,3 +101,10 @@ def test_on_the_parabola_it_is_what_its_docstring_says():
 def test_what_is_refused():
     with pytest.raises(ParameterError, match=r"^bins must be in \[2, inf\), got 1$"):
         kl(ONE, OTHER, bins=1)
+
+
+@pytest.mark.parametrize("estimator", ["auto", "binned"])
+def test_rows_are_taken_some_at_a_time_without_a_trace(monkeypatch, estimator):
+    whole = kl.by_row(OTHER, ONE, estimator=estimator)
+    monkeypatch.setattr("kdgraph.metrics.regression.divergence.blocks", lambda n, width: (slice(i, i + 1) for i in range(n)))
+    np.testing.assert_array_equal(kl.by_row(OTHER, ONE, estimator=estimator), whole)

@@ -1,0 +1,113 @@
+"""What a forecaster loses against the truth: closed forms, theory, and infinite intervals."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.stats import norm
+
+from kdgraph.distributions import Normal
+from kdgraph.metrics import (
+    beside_truth,
+    coverage,
+    coverage_curve,
+    crps,
+    crps_excess,
+    interval_score,
+    interval_score_excess,
+    local_coverage,
+    mean_width,
+    mse_excess,
+    mse_mean,
+    mse_y,
+    smis,
+    tabulate,
+    unbounded_share,
+)
+
+N = 20_000
+TRUTH = Normal(np.zeros(N), np.ones(N))
+OFF = Normal(np.full(N, 0.3), np.full(N, 1.4))
+Y = TRUTH.sample(1, np.random.default_rng(0))[:, 0]
+ERRORS = 5
+"""Standard errors: one in two million such samples is farther off."""
+
+
+def _close(found: np.ndarray, expected: float) -> bool:
+    return bool(abs(found.mean() - expected) < ERRORS * found.std() / np.sqrt(len(found)))
+
+
+def test_the_excess_of_the_crps_is_the_squared_distance_of_distribution_functions():
+    """Gneiting and Raftery (2007), section 4.2: ∫ (F - G)²."""
+    expected, _ = quad(lambda x: (norm.cdf(x) - norm.cdf(x, 0.3, 1.4)) ** 2, -12, 12)
+    assert _close(crps_excess.by_row(Y, OFF, TRUTH), expected)
+    assert crps_excess(Y, OFF, TRUTH) == pytest.approx(crps(Y, OFF) - crps(Y, TRUTH), rel=1e-9)
+
+
+def test_the_excess_of_the_interval_score_is_that_of_its_expectations():
+    """E of max(l - Y, 0) of a standard normal Y is lΦ(l) + φ(l); of a true central interval the expected score is 2φ(z)/(α/2)."""
+    z = norm.ppf(0.95)
+    low, high = 0.3 - 1.4 * z, 0.3 + 1.4 * z
+    outside = sum(end * norm.cdf(end) + norm.pdf(end) for end in (low, -high))
+    expected = high - low + 2 / 0.1 * outside - 4 * norm.pdf(z) / 0.1
+    assert _close(interval_score_excess.by_row(Y, OFF, TRUTH, level=0.9), expected)
+
+
+def test_the_excess_of_the_squared_error_is_the_squared_distance_of_means():
+    found = mse_excess.by_row(Y, OFF, TRUTH)
+    assert _close(found, mse_mean(OFF, TRUTH)) and mse_mean(OFF, TRUTH) == pytest.approx(0.09)
+    assert found.mean() == pytest.approx(mse_y(Y, OFF) - mse_y(Y, TRUTH), rel=1e-9)
+
+
+@pytest.mark.parametrize("excess", [crps_excess, interval_score_excess, mse_excess])
+def test_the_truth_has_none(excess):
+    assert not excess.by_row(Y, TRUTH, TRUTH).any()
+
+
+def test_the_table_has_every_score_of_both():
+    found = {row.pop("score"): row for row in tabulate("beside_truth", _inputs(OFF, Y), {"level": 0.9})}
+    assert list(found) == ["mse_y", "crps", "coverage", "interval_score", "smis"]
+    alone = {
+        "mse_y": mse_y,
+        "crps": crps,
+        "coverage": lambda y, given: coverage(y, given, level=0.9),
+        "interval_score": lambda y, given: interval_score(y, given, level=0.9),
+        "smis": lambda y, given: smis(y, given, 2.0, level=0.9),
+    }
+    for name, of in alone.items():
+        assert (found[name]["predicted"], found[name]["truth"]) == pytest.approx((of(Y, OFF), of(Y, TRUTH)), rel=1e-12)
+        assert found[name]["excess"] == pytest.approx(of(Y, OFF) - of(Y, TRUTH), rel=1e-9)
+    by_row = crps_excess.by_row(Y, OFF, TRUTH)
+    assert found["crps"]["stderr"] == pytest.approx(by_row.std(ddof=1) / np.sqrt(N), rel=1e-12)
+    assert found["smis"]["stderr"] == pytest.approx(found["interval_score"]["stderr"] / 2, rel=1e-12)
+    assert np.isnan(beside_truth(Y[:1], OFF[:1], TRUTH[:1], 2.0)["stderr"]).all()
+
+
+class HalfUnbounded(Normal):
+    """Of 100 rows the first 50 have the whole line for levels above 0.9, as where nothing less can be promised."""
+
+    def interval(self, level):
+        low, high = super().interval(level)
+        by = np.where(np.arange(100) < 50, np.inf if level > 0.9 else 0.0, 0.0)
+        return low - by, high + by
+
+
+def test_infinite_intervals_cover_and_cost_everything():
+    y, truth, cells = Y[:100], TRUTH[:100], np.repeat([0, 1], 50)
+    mixed = HalfUnbounded(OFF.loc[:100], OFF.scale[:100])
+    assert unbounded_share(mixed) == 0.5 and unbounded_share(mixed, level=0.5) == 0
+    assert coverage.by_row(y, mixed)[:50].all()
+    for infinite in (interval_score(y, mixed), smis(y, mixed, 1.0), mean_width(mixed), interval_score_excess(y, mixed, truth)):
+        assert infinite == np.inf
+    assert np.isfinite(interval_score(y, mixed, level=0.5)) and np.isfinite(crps_excess(y, mixed, truth))
+    assert coverage_curve(y, mixed, levels=(0.5, 0.95))["width"].tolist() == [mean_width(mixed, level=0.5), np.inf]
+    X = cells[:, None].astype(float)
+    assert np.isinf(local_coverage(y, mixed, X, cells=2)["width"]).tolist() == [True, False]
+    table = beside_truth(y, mixed, truth, 1.0)
+    infinite = np.isin(table["score"], ["interval_score", "smis"])
+    assert (table["excess"] == np.inf).tolist() == infinite.tolist() == np.isnan(table["stderr"]).tolist()
+
+
+def _inputs(given: Normal, y: np.ndarray) -> dict:
+    return {"y": y, "distribution": given, "true_distribution": TRUTH, "mean_abs_y": 2.0}
