@@ -18,6 +18,9 @@ _PANEL = 2.45
 _KEY_SIZE = 7.0
 _DOT, _MANY = 4.0, 1500  # points², and how many rows have dots of that size; more have smaller ones
 
+_UNDER = 5.0
+"""How much larger the parent's dots are, so that they show below those of a method that changes nothing."""
+
 
 @dataclass(frozen=True)
 class Moments:
@@ -72,8 +75,9 @@ def mean_and_sd(truth: Moments, said: Mapping[str, Moments]) -> Figure:
 
 def _draw(axes: Axes, true: np.ndarray, said: Mapping[str, np.ndarray]) -> None:
     size = _DOT * min(1.0, (_MANY / len(true)) ** 0.5)
-    for name, role in roles(list(said)).items():
-        axes.scatter(true, said[name], s=size, color=role.color, marker=role.marker, linewidths=0, rasterized=True, gid=f"rows {name}")
+    for i, (name, role) in enumerate(roles(list(said)).items()):
+        area = size if i else _UNDER * size
+        axes.scatter(true, said[name], s=area, color=role.color, marker=role.marker, linewidths=0, rasterized=True, gid=f"rows {name}")
     ends = np.concatenate([true, *said.values()])
     low, high = float(ends.min()), float(ends.max())
     room = 0.04 * (high - low or 1.0)
