@@ -1,0 +1,123 @@
+"""Prices of diamonds, beside Table 3 of Torres et al.: what ``kdg run experiment=paper/p5/diamonds`` prints at its end.
+
+``python -m experiments.p5.diamonds outputs`` prints it again, from any subset of the runs.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from experiments.common.claims import Claim, verdicts
+from experiments.common.markdown import counted, head, line
+from experiments.common.runs import Record, runs_of
+from experiments.p5.records import against, chosen_k, found, frame_of, of, said
+from kdgraph.results.comparison.paired import wilcoxon
+
+EXPERIMENT = "paper/p5/diamonds"
+PARENTS = {"gamma_glm": "glm", "mlp_gamma": "network"}
+CALLED = {"glm": ("GLM", "gamma_glm"), "network": ("network", "gamma_network")}
+AFTER = {
+    "": ("", ""),
+    "_isotonic": ("isotonic", "-isotonic_pit"),
+    "_density": ("density estimation", "-density_pit"),
+    "_local_1000": ("local, k = 1,000, raw units", "-local_pit"),
+    "_global": ("global (ours, to compare)", None),
+    "_local_1000_sd": ("local, k = 1,000, standard units (ours)", None),
+    "_local": ("local, standard units, k chosen (ours)", None),
+    "_local_linear": ("local-linear, standard units, k chosen (ours)", None),
+}
+"""End of a method → what it is called, and the end of its row in the paper's table."""
+LEVELS = {0.9: ("coverage_90", 1.5), 0.95: ("coverage_95", 1.0), 0.99: ("coverage_99", 1.0)}
+"""Level → its metric, and by how many points recalibrated coverage may miss it."""
+NOTE = """Mean ± standard deviation over seeds, which divide the same rows anew. *Gap*: the largest of 20 cells between coverage and 95 %.
+The RMSE is compared with that of the same model without recalibration, seed by seed: mean, the 95 % interval of other rows (Nadeau and
+Bengio 2003), in how many seeds it is lower, Wilcoxon's p."""
+
+
+def beside(records: Sequence[Record]) -> str:
+    """Table 3, published and found, and what is claimed of it, of the records of a sweep; markdown."""
+    frame = frame_of(records, PARENTS)
+    if frame.empty:
+        return "no run of the diamonds is there"
+    rows = records[0]["dataset"]
+    share = rows["n_test"] / (rows["n_train"] + rows["n_calibration"])
+    ks = chosen_k(records, [parent + end for parent in CALLED for end in ("_local", "_local_linear")])
+    parts = [
+        f"## Torres et al., Table 3: {counted([frame.seed.nunique()], 'seed')}",
+        table(frame, share),
+        NOTE,
+        ks,
+        verdicts(claims(frame)),
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def table(frame: pd.DataFrame, share: float | None) -> str:
+    """Table 3, ours beside what was published; ``share``: test rows for each row that is fitted on."""
+    levels = [title for level in LEVELS for title in (f"{100 * level:g} %", "published")]
+    lines = head(["model", "RMSE", "published", *levels, "CRPS", "gap", "less its own RMSE", "95 % interval", "lower in", "p"])
+    for parent, (called, printed) in CALLED.items():
+        for end, (after, row) in AFTER.items():
+            if (method := parent + end) not in set(frame.method):
+                continue
+            item = None if row is None else printed + row
+            cells = [f"{called}, {after}" if after else f"**{called}**"]
+            cells += [found(frame, method, "rmse", 1), said("Table 3", item, "RMSE", 1)]
+            for level, (metric, _) in LEVELS.items():
+                cells += [found(frame, method, metric, 3), said("Table 3", item, "coverage", 3, level)]
+            cells += [found(frame, method, "crps", 1), found(frame, method, "worst_cell_gap", 3)]
+            lines.append(line([*cells, *(against(frame, method, parent, "rmse", share) if end else ["–"] * 4)]))
+    return "\n".join(lines)
+
+
+def claims(frame: pd.DataFrame) -> Iterable[Claim]:
+    """What the paper says of the table."""
+    have = set(frame.method)
+    if {"glm", "glm_local_1000"} <= have:
+        gain = 100 * (of(frame, "glm_local_1000", "rmse") / of(frame, "glm", "rmse") - 1)
+        text = "local recalibration takes 6 % ± 1 off the GLM's RMSE (published 798.9 → 751.2)"
+        yield Claim(text, bool(abs(gain.mean() + 6) <= 1), f"{gain.mean():+.1f} %, {gain.min():+.1f} to {gain.max():+.1f}")
+    for parent, (called, _) in CALLED.items():
+        if (local := f"{parent}_local_1000") in have:
+            yield _covers(frame, local, f"{called}, local")
+    if {"network", "network_local_1000"} <= have:
+        p, d = _lower(frame, "network_local_1000")
+        text = "local recalibration lowers the network's RMSE (a paired test at 5 %)"
+        yield Claim(text, bool(p < 0.05 and d.mean() < 0), f"By {-d.mean():.1f} dollars, p {p:.2g}")
+        for end in ("_isotonic", "_density"):
+            if (other := f"network{end}") in have:
+                off = float(_lower(frame, other)[1].mean() / d.mean())
+                text = f"{AFTER[end][0]} does not: it takes less than a tenth as much off ('the sole method', after Table 3)"
+                yield Claim(text, off < 0.1, f"{100 * off:+.0f} % of it")
+
+
+def _covers(frame: pd.DataFrame, method: str, called: str) -> Claim:
+    misses = {level: 100 * (of(frame, method, metric).mean() - level) for level, (metric, _) in LEVELS.items()}
+    holds = all(abs(misses[level]) <= most for level, (_, most) in LEVELS.items())
+    told = ", ".join(f"{100 * level:g} %: {miss:+.2f}" for level, miss in misses.items())
+    return Claim(f"coverage of {called} is within 1.5 points at 90 % and 1 at 95 and 99 %", holds, told)
+
+
+def _lower(frame: pd.DataFrame, method: str) -> tuple[float, pd.Series]:
+    """Wilcoxon's p, two-sided, and differences of the RMSE from the network's own, by seed."""
+    differences = (of(frame, method, "rmse") - of(frame, "network", "rmse")).dropna()
+    return (wilcoxon(differences.to_numpy()) if np.any(differences) else 1.0), differences
+
+
+def read(folder: Path) -> list[Record]:
+    """Records of its runs below a folder."""
+    return runs_of(EXPERIMENT, folder)
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Print the table of the runs below a folder."""
+    print(beside(read(Path(arguments[0] if arguments else "outputs"))))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

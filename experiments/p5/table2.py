@@ -1,0 +1,113 @@
+"""A network with dropout on Rosenbrock's function, beside Table 2 of Torres et al.: what ``experiment=paper/p5/table2`` prints at its end.
+
+``python -m experiments.p5.table2 outputs`` prints it again, from any subset of the runs.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from experiments.common.claims import Claim, verdicts
+from experiments.common.markdown import counted, head, line
+from experiments.common.runs import Record, runs_of
+from experiments.p5.records import TRUTH, chosen_k, found, frame_of, of, of_truth, said
+
+EXPERIMENT = "paper/p5/table2"
+PARENTS = {"mlp_lognormal": "wsir", "mc_dropout": "mc_dropout"}
+ROWS = {
+    "wsir": ("WSIR", "wsir"),
+    "mc_dropout": ("MC dropout", "mc_dropout"),
+    "wsir_local_radius": ("WSIR, local within .5", "wsir-local_pit"),
+    "mc_dropout_local_radius": ("MC dropout, local within .5", "mc_dropout-local_pit"),
+    "wsir_local": ("WSIR, local, k chosen (ours)", None),
+    "mc_dropout_local": ("MC dropout, local, k chosen (ours)", None),
+    "wsir_local_linear": ("WSIR, local-linear, k chosen (ours)", None),
+    "mc_dropout_local_linear": ("MC dropout, local-linear, k chosen (ours)", None),
+    TRUTH: ("*true distribution*", TRUTH),
+}
+"""Method → what it is called, and its row in the paper's table."""
+SHARE = r"_(05|50)(?=$|_)"
+"""What the names of methods say of their share of dropout."""
+CHOSEN = re.compile("_local(_linear)?$")
+RADIUS = {"wsir": "wsir_local_radius", "mc_dropout": "mc_dropout_local_radius"}
+NOTE = """Mean ± standard deviation over seeds. MSE is to y, so the true distribution has what no prediction goes below; *excess* is the MSE
+to the true mean. KL is that of the truth from the prediction in 30 bins of its mass, *gap* the largest of 20 cells between coverage and
+95 %. The paper's network has 25 times as many units in a wide layer, 75 epochs and 1,000 masks, with a dropout of .5."""
+
+
+def beside(records: Sequence[Record]) -> str:
+    """Table 2, published and found, and what is claimed of it, for each share of dropout, of the records of a sweep; markdown."""
+    frame = frame_of(records, PARENTS)
+    frame = frame.assign(method=frame.method.str.replace(SHARE, "", regex=True)).drop_duplicates(["method", "seed", "dropout", "metric"])
+    if frame.empty:
+        return "no run of the networks on Rosenbrock's function is there"
+    parts = []
+    for dropout in sorted(frame.dropout.unique()):
+        some = [record for record in records if record["config"]["parent"].get("dropout") == dropout]
+        here = pd.concat([frame[frame.dropout == dropout], of_truth(some, dropout)])
+        parts += [f"## Torres et al., Table 2: dropout {dropout:g}, {counted([here.seed.nunique()], 'seed')}", table(here)]
+        parts += [
+            chosen_k(some, sorted(name for name in {each["method"] for each in some} if CHOSEN.search(name))),
+            beyond(some),
+            verdicts(claims(here)),
+        ]
+    return "\n\n".join(part for part in [*parts, NOTE] if part)
+
+
+def table(frame: pd.DataFrame) -> str:
+    """Table 2 of one share of dropout, ours beside what was published."""
+    titles = ["model", "MSE", "published", "excess", "coverage (%)", "published", "sMIS", "published", "CRPS", "KL", "gap"]
+    lines = head(titles)
+    for method in (name for name in ROWS if name in set(frame.method)):
+        called, row = ROWS[method]
+        cells = [called, found(frame, method, "mse_y", 2), said("Table 2", row, "MSE", 2), found(frame, method, "mse_mean", 2)]
+        cells += [found(frame, method, "coverage", 1, 100), said("Table 2", row, "coverage (%)", 1)]
+        cells += [found(frame, method, "smis", 3), said("Table 2", row, "sMIS", 3)]
+        lines.append(line([*cells, *(found(frame, method, name, 3) for name in ("crps", "kl", "worst_cell_gap"))]))
+    return "\n".join(lines)
+
+
+def beyond(records: Iterable[Record]) -> str:
+    """How many calibration rows lie beyond the sample of all masks, a sentence; empty where no run says."""
+    learnt = [record["learnt"].get("recalibrator", {}) for record in records if record["parent"] == "mc_dropout"]
+    shares = [100 * each["pit_beyond"] for each in learnt if "pit_beyond" in each]
+    return f"Calibration rows beyond the sample of all masks: {min(shares):.1f} to {max(shares):.1f} %." if shares else ""
+
+
+def claims(frame: pd.DataFrame) -> Iterable[Claim]:
+    """What the paper says of the table, in every seed."""
+    have = set(frame.method)
+    if not {*RADIUS, *RADIUS.values()} <= have:
+        return
+    for metric, called in (("mse_y", "MSE"), ("smis", "sMIS")):
+        own, after = (pd.concat([of(frame, name, metric) for name in names], axis=1) for names in (RADIUS, RADIUS.values()))
+        lower = after.max(axis=1) < own.min(axis=1)
+        text = f"both recalibrated rows are below both of the network's in {called}"
+        yield Claim(text, bool(lower.all()), f"In {int(lower.sum())} of {len(lower)} seeds")
+    for name, local in RADIUS.items():
+        share = of(frame, local, "mse_mean") / of(frame, name, "mse_mean")
+        text = f"the excess MSE of {ROWS[local][0]} is below a quarter of the network's own"
+        yield Claim(text, bool(share.max() < 0.25), f"{100 * share.min():.1f} to {100 * share.max():.1f} %")
+    for local in RADIUS.values():
+        covered = 100 * of(frame, local, "coverage")
+        text = f"the coverage of {ROWS[local][0]} is within a point of 95 % (published 94.3 and 94.7)"
+        yield Claim(text, bool(abs(covered.mean() - 95) < 1), f"{covered.mean():.1f} %")
+
+
+def read(folder: Path) -> list[Record]:
+    """Records of its runs below a folder."""
+    return runs_of(EXPERIMENT, folder)
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Print the tables of the runs below a folder."""
+    print(beside(read(Path(arguments[0] if arguments else "outputs"))))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
