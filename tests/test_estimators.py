@@ -29,7 +29,7 @@ from kdgraph.calibration.top_label import (
 )
 from kdgraph.parents import GaussianLinear
 from kdgraph.parents.networks import MultilayerPerceptron
-from kdgraph.recalibration import ConformalPit, GlobalPit, LocalPit
+from kdgraph.recalibration import ConformalPit, DensityPit, GlobalPit, LocalisedConformalPit, LocalPit
 
 EXPECTED_FAILURES = {
     "check_sample_weight_equivalence_on_dense_data": "a row of weight two is drawn once, two equal rows twice: by the split that holds rows"
@@ -106,6 +106,8 @@ ESTIMATORS = [
     GaussianLinear(),
     GlobalPit(GaussianLinear(), random_state=0),
     ConformalPit(GaussianLinear(), LocalPit(None), random_state=0),
+    LocalisedConformalPit(GaussianLinear(), LocalPit(None), random_state=0),
+    DensityPit(GaussianLinear(), max_epochs=2, random_state=0),
 ]
 
 

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.legend_handler import HandlerTuple
+from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from kdgraph.figures.labels import NOTE_SIZE
-from kdgraph.figures.style import BLACK, FULL_WIDTH, GREY, add_axes, fitted, new_figure, roles, styled
+from kdgraph.figures.style import BLACK, FULL_WIDTH, GREY, Role, add_axes, fitted, new_figure, roles, styled, text_size
 
 _LEFT, _RIGHT, _BOTTOM, _HEAD, _GAP = 0.56, 0.1, 0.4, 0.42, 0.58  # inches
 _HEIGHT, _KEY_SIZE = 1.9, 7.0
 _FILL = 0.35  # alpha
+_PATCH = 0.5  # inches of a patch of the key, with the room around it
 
 Settings = Mapping[str, Mapping[str, np.ndarray]]
 """Setting ("10³") → method → Float[r], one for each repetition."""
@@ -61,7 +65,7 @@ def boxes_by_setting(
                 axes.set_yscale("log")
             axes.set(xlabel=setting)
             axes.set_title(title, fontsize=8, pad=3)
-        _key(figure, names, panels)
+        _key(figure, names, panels, has_ideal=bool(ideal))
     return figure
 
 
@@ -87,19 +91,32 @@ def _draw(axes: Axes, settings: Settings, names: list[str]) -> None:
             )  # fmt: skip
             drawn["boxes"][0].set_facecolor((*_rgb(role.color), _FILL if role.filled else 0.0))
             drawn["boxes"][0].set_gid(f"box {name}")
+            axes.plot([at], [np.median(found[name])], **_mark(role))
     axes.set(xlim=(-0.5, len(settings) - 0.5), xticks=range(len(settings)), xticklabels=list(settings))
     axes.tick_params(axis="x", length=0)
 
 
-def _key(figure: Figure, names: list[str], panels: Mapping[str, Settings]) -> None:
+def _key(figure: Figure, names: list[str], panels: Mapping[str, Settings], *, has_ideal: bool) -> None:
+    """What the boxes are, as far as there is room for their names, and of how many repetitions."""
     width, height = figure.get_size_inches()
-    patches = [Patch(edgecolor=r.color, facecolor=(*_rgb(r.color), _FILL if r.filled else 0.0)) for r in (roles(names)[n] for n in names)]
-    labels = [fitted(figure, name, _KEY_SIZE, (width - _LEFT - 1.8) / len(names) - 0.45) for name in names]
-    place = {"loc": "upper left", "bbox_to_anchor": (_LEFT / width, 1), "borderaxespad": 0.3, "columnspacing": 1.2}
-    figure.legend(patches, labels, ncols=len(names), fontsize=_KEY_SIZE, **place)
+    looks = [roles(names)[name] for name in names]
+    patches = [Patch(edgecolor=look.color, facecolor=(*_rgb(look.color), _FILL if look.filled else 0.0)) for look in looks]
+    handles = list(zip(patches, (Line2D([], [], **_mark(look)) for look in looks), strict=True))
     counts = {len(values) for settings in panels.values() for found in settings.values() for values in found.values()}
     many = f"{min(counts)}" if len(counts) == 1 else f"{min(counts)} to {max(counts)}"
-    figure.text(1 - _RIGHT / width, 1 - 0.11 / height, f"{many} repetitions a box", ha="right", va="center", fontsize=NOTE_SIZE, color=GREY)
+    note = f"{many} repetitions a box" + (" · dotted: ideal" if has_ideal else "")
+    room = width - _LEFT - _RIGHT - text_size(figure, note, NOTE_SIZE)[0] - 0.2 - _PATCH * len(names)
+    taken = [text_size(figure, name, _KEY_SIZE)[0] for name in names]
+    labels = list(names) if sum(taken) <= room else [fitted(figure, name, _KEY_SIZE, room / len(names)) for name in names]
+    place = {"loc": "upper left", "bbox_to_anchor": (_LEFT / width, 1), "borderaxespad": 0.3, "columnspacing": 1.2}
+    figure.legend(handles, labels, ncols=len(names), fontsize=_KEY_SIZE, handler_map={tuple: HandlerTuple(ndivide=1)}, **place)
+    figure.text(1 - _RIGHT / width, 1 - 0.11 / height, note, ha="right", va="center", fontsize=NOTE_SIZE, color=GREY)
+
+
+def _mark(role: Role) -> dict[str, Any]:
+    """On the median: what tells boxes apart in greyscale."""
+    face = role.color if role.filled else "white"
+    return {"linestyle": "", "marker": role.marker, "markersize": 3.2, "color": role.color, "markerfacecolor": face, "zorder": 3}
 
 
 def _rgb(color: str) -> tuple[float, float, float]:
