@@ -116,7 +116,9 @@ def _above_0(value: Any) -> float:
 
 INPUTS: dict[str, Input] = {
     "y": Input("the labels", "ask only for metrics of the predictions alone there (mmc, oce)", np.asarray),
-    "proba": Input("predicted probabilities", "use one that predicts them, or metrics=regression", lambda value: probabilities("proba", value)),
+    "proba": Input(
+        "predicted probabilities", "use one that predicts them, or metrics=regression", lambda value: probabilities("proba", value)
+    ),
     "top": Input("predicted classes with their confidence", "use one that classifies, or metrics=regression", _top_label),
     "prior": Input(
         "the class shares of the training rows",

@@ -15,9 +15,9 @@ from kdgraph.parents import Rows
 from kdgraph.parents.posthoc import seeded_clone
 
 Where = Literal["input", "given", "layer", "output", "geodesic"]
-"""input: the rows, behind the parent's own transformations; given: the rows as they come, categories as their positions; layer: what a layer
-of a network puts out; output: predicted mean and standard deviation; geodesic: 1 - K, K the share of a forest's trees that put two rows into
-one leaf (Dey et al., Eq. 14)."""
+"""input: the rows, behind the parent's own transformations; given: the rows as they come, categories as their positions; layer: what a
+layer of a network puts out; output: predicted mean and standard deviation; geodesic: 1 - K, K the share of a forest's trees that put two
+rows into one leaf (Dey et al., Eq. 14)."""
 Units = Literal["sd", "raw", "whiten"]
 """sd: of each feature its standard deviation over calibration rows; raw: as they come; whiten: principal components, each in its own."""
 
