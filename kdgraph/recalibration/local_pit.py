@@ -18,12 +18,17 @@ from kdgraph.parents import Rows
 from kdgraph.recalibration.base import PostHocRegressor
 from kdgraph.recalibration.local_linear import normal_scores, without_slopes
 from kdgraph.recalibration.pits import pits_of
+from kdgraph.recalibration.race import Race, race
 from kdgraph.recalibration.where import Space, Units, Where
 from kdgraph.smoothing.near import Near, NearKernel, Nearness, Scale
 from kdgraph.smoothing.neighbours import NeighbourSearch
 
 SMALLEST_K, LARGEST_K = 25, 20_000
 """Of the numbers of neighbours that calibration rows choose from; each is √2 times the one before."""
+MOST_NEIGHBOURS = 1 << 26
+"""That are looked at for the choice of k, beyond the first 1,000 rows: some seconds."""
+ASKED = 1000
+"""Calibration rows that say how many neighbours count, for the record."""
 
 
 @dataclass(eq=False, repr=False)
@@ -41,7 +46,7 @@ class LocalPit(PostHocRegressor):
     eps : each neighbour is at most 1 + eps times as far as the true one (of few features; else the search is exact).
     degree : 0, their PIT values as they are, as in the paper; 1, without the slopes of their location and spread across the neighbourhood
         (:func:`~kdgraph.recalibration.local_linear.without_slopes`).
-    n_choose : calibration rows, drawn at random, on which k is chosen.
+    n_choose : calibration rows, drawn at random, on which k is chosen; fewer where they would take too long (see Notes).
     calibration_size : share of the rows to hold out where ``fit`` is not given any.
     random_state : seeds the held-out rows, the rows that choose, and the parent where it has no seed of its own.
 
@@ -51,7 +56,7 @@ class LocalPit(PostHocRegressor):
     space_, at_ : the space, and the calibration rows in it: Float[n, d], or sparse.
     pits_ : Float[n], their PIT values; ``n_clipped_`` as of :class:`~kdgraph.recalibration.GlobalPit`.
     k_ : how many neighbours; None with a radius.
-    crps_by_k_ : k → mean CRPS, where k was chosen.
+    crps_by_k_, n_chose_ : k → mean CRPS, where k was chosen, and on how many rows.
     n_eff_ : Float[q], effective numbers of neighbours of the calibration rows that were asked, increasing.
 
     Notes
@@ -59,6 +64,10 @@ class LocalPit(PostHocRegressor):
     F_new(y | x) = R_x(F(y | x)), R_x the weighted empirical distribution function of the neighbours' PIT values: the weighted sample of
     Algorithm 1 itself, kept as it is. Drawing from it, as the paper does, adds noise: with 1,000 draws a third of the mean squared error of
     its first experiment. With a constant kernel and all rows as neighbours this is :class:`~kdgraph.recalibration.GlobalPit`.
+
+    Of the numbers of neighbours that are at most one standard error behind the best, by differences row by row, the largest is taken: it
+    makes the smoother map. Numbers that are clearly worse drop out early (:func:`~kdgraph.recalibration.race.race`), and there are fewer
+    rows where they would look at more than 67 million neighbours, so that of 10,000 rows some thousand are asked.
 
     References
     ----------
@@ -86,7 +95,7 @@ class LocalPit(PostHocRegressor):
     k_min: Count = 10
     eps: NonNegative = 0.0
     degree: Literal[0, 1] = 0
-    n_choose: Count = 1000
+    n_choose: Count = 10_000
 
     def describe(self) -> dict[str, Any]:
         """What was learnt, for the record; ``n_eff`` is a median over calibration rows, ``n_eff_05`` their 5 % quantile."""
@@ -94,7 +103,7 @@ class LocalPit(PostHocRegressor):
         found: dict[str, Any] = self.about_pits_ | {"n_eff": float(middle), "n_eff_05": float(low)}
         if self.k_ is not None:
             found["k"] = self.k_
-        return found | ({"crps_by_k": dict(self.crps_by_k_)} if self.crps_by_k_ else {})
+        return found | ({"n_chose": self.n_chose_, "crps_by_k": dict(self.crps_by_k_)} if self.crps_by_k_ else {})
 
     def _carrier(self) -> Any:
         return None if self.where == "output" else self.estimator
@@ -110,12 +119,11 @@ class LocalPit(PostHocRegressor):
         self.scores_ = normal_scores(base, self.pits_) if self.degree else np.empty(0)
         search, n = NeighbourSearch(self.at_, eps=self.eps), len(self.pits_)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-        own = np.sort(np.random.default_rng(seed).permutation(n)[: self.n_choose])
-        self.crps_by_k_: dict[int, float] = {}
-        if self.radius is None and self.k == "crps":
-            self.crps_by_k_ = self._crps_by_k(search, base[own], calibration.y[own], own)
-        self.k_ = self._chosen(n)
-        self.n_eff_ = np.sort(self._n_eff(search, own))
+        own = np.random.default_rng(seed).permutation(n)[: self.n_choose]
+        found = self._race(search, base, calibration.y, own) if self.radius is None and self.k == "crps" else None
+        self.crps_by_k_, self.n_chose_ = ({}, 0) if found is None else (found.mean, found.n_rows)
+        self.k_ = self._chosen(n) if found is None else found.largest_as_good
+        self.n_eff_ = np.sort(self._n_eff(search, own[:ASKED]))
 
     def _after(self, base: Distribution, X: Any) -> Distribution:
         at, search = self.space_.of(self.estimator_, X, base), NeighbourSearch(self.at_, eps=self.eps)
@@ -134,8 +142,6 @@ class LocalPit(PostHocRegressor):
     def _chosen(self, n: int) -> int | None:
         if self.radius is not None:
             return None
-        if self.crps_by_k_:
-            return min(self.crps_by_k_, key=lambda k: (self.crps_by_k_[k], -k))
         k = n if self.k == "crps" else self.k
         if k > n:
             warnings.warn(f"k={k} neighbours were asked for, and there are {n} calibration rows: all are taken", stacklevel=4)
@@ -154,23 +160,26 @@ class LocalPit(PostHocRegressor):
             return RankedEcdf.of_ranks(*table, near.rows, near.weight)
         return ScoredEcdf.of(without_slopes(self.scores_, self.at_, near.rows, near.weight, at), near.weight)
 
-    def _crps_by_k(self, search: NeighbourSearch, base: Distribution, y: np.ndarray, own: np.ndarray) -> dict[int, float]:
-        """Mean CRPS of calibration rows by their k nearest others, for each k; none where there are too few rows to choose."""
-        candidates = _candidates(len(search) - 1)
+    def _race(self, search: NeighbourSearch, base: Distribution, y: np.ndarray, own: np.ndarray) -> Race | None:
+        """CRPS of calibration rows by their k nearest others, for each k; none where there are too few rows to choose."""
+        candidates, table = _candidates(len(search) - 1), ranked(self.pits_)
         if not candidates:
-            return {}
-        table, total = ranked(self.pits_), dict.fromkeys(candidates, 0.0)
-        for rows in Nearness(k=candidates[-1]).blocks(search, own):
-            at = self.at_[own[rows]]
-            for k, near in self._of_each(candidates, search, at, own[rows]):
-                total[k] += float(Recalibrated(base[rows], self._map(near, at, table)).crps(y[rows]).sum())
-        return {k: score / len(own) for k, score in total.items()}
+            return None
 
-    def _of_each(self, candidates: list[int], search: NeighbourSearch, at: Any, own: np.ndarray) -> Iterator[tuple[int, Near]]:
+        def scores(some: list[int], rows: slice) -> np.ndarray:
+            of, found = own[rows], np.empty((len(some), len(own[rows])))
+            for few in Nearness(k=some[-1]).blocks(search, of):
+                at = self.at_[of[few]]
+                for i, near in enumerate(self._of_each(some, search, at, of[few])):
+                    found[i, few] = Recalibrated(base[of[few]], self._map(near, at, table)).crps(y[of[few]])
+            return found
+
+        return race(candidates, scores, len(own), MOST_NEIGHBOURS)
+
+    def _of_each(self, candidates: list[int], search: NeighbourSearch, at: Any, own: np.ndarray) -> Iterator[Near]:
         """What is near for each k, from one search."""
         most = Nearness(candidates[-1], None, self.kernel, self.scale).others(search, at, own)
-        for k in candidates:
-            yield k, Nearness(k, None, self.kernel, self.scale).of_neighbours(*most)
+        yield from (Nearness(k, None, self.kernel, self.scale).of_neighbours(*most) for k in candidates)
 
 
 def _candidates(n: int) -> list[int]:

@@ -7,6 +7,8 @@ import warnings
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import stats
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.ensemble import RandomForestRegressor
@@ -20,7 +22,7 @@ from kdgraph.metrics import mse_mean
 from kdgraph.parents import GaussianLinear
 from kdgraph.persistence import read, to_bytes
 from kdgraph.recalibration import GlobalPit, LocalPit
-from kdgraph.recalibration.local_linear import without_slope
+from kdgraph.recalibration.local_linear import without_slopes
 
 
 def rows(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -105,21 +107,27 @@ def test_a_row_does_not_depend_on_the_rows_beside_it(degree, near, monkeypatch):
 
 
 def test_neighbours_are_chosen_by_crps():
-    """The mean CRPS of rows that are left out of their own neighbourhood, by a loop over rows for two of the numbers."""
+    """The mean CRPS of rows that are left out of their own neighbourhood, by a loop over rows for all of the numbers; of those at most a
+    standard error behind the best, row by row, the largest.
+    """
     train, calibration, *_ = split()
     parent = GaussianLinear().fit(*train)
     model = LocalPit(FrozenEstimator(parent)).fit(*train, **calibration)
-    assert list(model.crps_by_k_) == [25, 35, 50, 71, 100, 141] and model.describe()["k"] == min(model.crps_by_k_, key=model.crps_by_k_.get)
+    assert list(model.crps_by_k_) == [25, 35, 50, 71, 100, 141] and model.describe()["n_chose"] == 160
     X, y = calibration["X_calibration"], calibration["y_calibration"]
     unit, base = X.std(axis=0), parent.predict_dist(X)
     pits = base.cdf(y)
-    for k in (25, 100):
-        scores = []
+    by_k = {}
+    for k in model.crps_by_k_:
+        scores = by_k[k] = []
         for i in range(160):
             others = np.delete(np.arange(160), i)
             sample, w = naive(pits[others], X[others] / unit, X[i] / unit, k, lambda p, row=base[i]: float(row.ppf(p)[0]))
             scores.append(np.abs(sample - y[i]) @ w - w @ np.abs(sample[:, None] - sample) @ w / 2)
         assert model.crps_by_k_[k] == pytest.approx(np.mean(scores), rel=1e-6)
+    best = min(by_k, key=lambda k: np.mean(by_k[k]))
+    behind = {k: np.subtract(scores, by_k[best]) for k, scores in by_k.items()}
+    assert model.k_ == max(k for k in by_k if behind[k].mean() <= behind[k].std(ddof=1) / np.sqrt(160) + 1e-12)
 
 
 def test_few_rows_are_all_neighbours():
@@ -139,29 +147,79 @@ def test_places_without_a_calibration_row_are_told():
     assert given.pit_map.n_eff[1] == pytest.approx(7) and np.isfinite(given.mean()).all()
 
 
-def weighted_regression(z: np.ndarray, X: np.ndarray, w: np.ndarray) -> np.ndarray:
-    """Slopes by the normal equations of a design with an intercept."""
-    design = np.column_stack([np.ones(len(z)), X])
-    return np.linalg.solve(design.T @ (w[:, None] * design), design.T @ (w * z))[1:]
+def weighted_regression(z: np.ndarray, X: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and slopes by the normal equations of a design with an intercept, the slopes' with the ridge; rows without weight left out."""
+    w = w / w.sum()
+    middle = w @ X
+    design = np.column_stack([np.ones(len(z)), X - middle])
+    moments = design.T @ (w[:, None] * design)
+    d = X.shape[1]
+    moments[1:, 1:] += np.eye(d) * (d + 1) * (w**2).sum() * np.trace(moments[1:, 1:]) / d
+    return np.linalg.solve(moments, design.T @ (w * z)), middle
 
 
-def test_the_slope_is_that_of_a_weighted_regression():
-    """With 3,000 rows the ridge, 4 / n_eff, is 2e-3 of the variance."""
+def moved(z: np.ndarray, X: np.ndarray, w: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """The correction at one place, by two regressions."""
+    line, middle = weighted_regression(z, X, w)
+    here = np.clip(at, X[w > 0].min(axis=0), X[w > 0].max(axis=0)) - middle
+    residual = z - line[0] - (X - middle) @ line[1:]
+    apart = np.abs(residual)
+    spread, _ = weighted_regression(apart, X, w)
+    w = w / w.sum()
+    noise = X.shape[1] * (w**2).sum() * np.cov(apart, aweights=w, ddof=0)
+    spread[1:] *= max(0, 1 - noise / (((X - middle) @ spread[1:]) ** 2 @ w))
+    least = spread[0] / 4
+    ratio = np.maximum(spread[0] + here @ spread[1:], least) / np.maximum(spread[0] + (X - middle) @ spread[1:], least)
+    return line[0] + here @ line[1:] + residual * np.clip(ratio, 0.25, 4)
+
+
+@pytest.mark.parametrize("d", [1, 3, 8])
+def test_slopes_are_those_of_weighted_regressions(d):
+    """Of normal equations with numpy; the sums are in another order."""
+    rng = np.random.default_rng(d)
+    X, w = rng.normal(size=(90, d)), rng.uniform(size=(7, 40))
+    w[:, -3:] = 0
+    z, at = X[:, 0] + np.exp(1.5 * X[:, 0]) * rng.normal(size=90), 2 * rng.normal(size=(7, d))
+    rows = np.stack([rng.permutation(90)[:40] for _ in range(7)])
+    expected = [moved(z[near], X[near], each, x) for near, each, x in zip(rows, w, at, strict=True)]
+    np.testing.assert_allclose(without_slopes(z, X, rows, w, at), expected, rtol=1e-10, atol=1e-12)
+
+
+def test_a_line_and_a_spread_that_grows_are_taken_out():
+    """With 4,000 rows: location 2x and spread 1 + x become those at 0.25, in first and in second half alike."""
     rng = np.random.default_rng(0)
-    X, w = rng.normal(size=(3000, 3)), rng.uniform(0.5, 1, size=3000)
-    z, at = X @ [1.0, -2.0, 0.5] + rng.normal(size=3000), np.array([0.3, 0.1, -0.2])
-    found = without_slope(z[None], X[None], at[None], w[None])[0]
-    expected = z - (X - at) @ weighted_regression(z, X, w)
-    np.testing.assert_allclose(found, expected, atol=5e-3 * np.abs(X - at).sum(axis=1).max())
+    x = rng.uniform(size=4000)
+    z = 2 * x + (1 + x) * rng.normal(size=4000)
+    found = without_slopes(z, x[:, None], np.arange(4000)[None], np.ones((1, 4000)), np.array([[0.25]]))[0]
+    for half in (x < 0.5, x >= 0.5):
+        assert found[half].mean() == pytest.approx(0.5, abs=0.1) and found[half].std() == pytest.approx(1.25, rel=0.05)
+
+
+def around_all(z, X, at):
+    """With equal weights."""
+    k = len(z)
+    return without_slopes(np.asarray(z), X, np.arange(k)[None], np.ones((1, k)), np.asarray(at)[None])[0]
 
 
 def test_where_there_is_no_slope_nothing_is_moved():
-    """All rows at one place; and beyond the rows nothing is extrapolated: the correction is that at their end."""
-    z = np.array([[1.0, 2.0, 3.0]])
-    np.testing.assert_array_equal(without_slope(z, np.ones((1, 3, 2)), np.zeros((1, 2)), np.ones((1, 3))), z)
-    X, w = np.linspace(0, 1, 50)[None, :, None], np.ones((1, 50))
-    line = 2 * X[:, :, 0]
-    np.testing.assert_array_equal(without_slope(line, X, np.array([[1e6]]), w), without_slope(line, X, np.array([[1.0]]), w))
+    """All rows at one place; one row alone; equal scores; and beyond the rows nothing is extrapolated: it is as at their end."""
+    z = np.array([1.0, 2.0, 3.0])
+    np.testing.assert_allclose(around_all(z, np.ones((3, 2)), np.zeros(2)), z, rtol=1e-15)
+    np.testing.assert_array_equal(around_all(z[:1], np.ones((1, 2)), np.zeros(2)), z[:1])
+    np.testing.assert_array_equal(around_all(np.ones(4), np.arange(8.0).reshape(4, 2), np.zeros(2)), np.ones(4))
+    X = np.linspace(0, 1, 50)[:, None]
+    np.testing.assert_array_equal(around_all(2 * X[:, 0], X, [1e6]), around_all(2 * X[:, 0], X, [1.0]))
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 10_000), st.integers(1, 6), st.integers(1, 25), st.floats(-8, 8))
+def test_corrected_scores_are_numbers(seed, k, d, size):
+    """Few neighbours in many features, of which some are constant or the same, at any scale."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(k, d)).round(1) * 10**size
+    X[:, : d // 3] = 1.0
+    found = around_all(rng.normal(size=k), X, rng.normal(size=d) * 10**size)
+    assert np.isfinite(found).all() and np.abs(found).max() < 100
 
 
 def test_a_slope_in_the_error_is_taken_out():
@@ -246,8 +304,8 @@ def test_published_numbers():
         splits = make_splits(Heteroscedastic(), n_train=80_000, n_calibration=10_000, n_test=10_000, rng=np.random.default_rng(seed))
         train, held, test = splits.train, splits.calibration, splits.test
         parent = FrozenEstimator(GaussianLinear().fit(train.X, train.y))
-        for settings in ({"k": 1000}, {"k": 2000, "degree": 1}):
-            model = LocalPit(parent, **settings).fit(train.X, train.y, X_calibration=held.X, y_calibration=held.y)
+        for rule in ({"k": 1000}, {"k": 2000, "degree": 1}):
+            model = LocalPit(parent, **rule).fit(train.X, train.y, X_calibration=held.X, y_calibration=held.y)
             found.append(mse_mean(model.predict_dist(test.X), test.truth))
     constant, linear = np.mean(np.reshape(found, (3, 2)), axis=0)
     assert abs(constant - 247) < 3.5 * 96 / np.sqrt(3) and linear < 0.75 * constant
