@@ -101,7 +101,7 @@ def _key(figure: Figure, names: list[str], panels: Mapping[str, Settings], *, ha
     width, height = figure.get_size_inches()
     looks = [roles(names)[name] for name in names]
     patches = [Patch(edgecolor=look.color, facecolor=(*_rgb(look.color), _FILL if look.filled else 0.0)) for look in looks]
-    handles = list(zip(patches, (Line2D([], [], **_mark(look)) for look in looks), strict=True))
+    handles: list[Any] = list(zip(patches, (Line2D([], [], **_mark(look)) for look in looks), strict=True))
     counts = {len(values) for settings in panels.values() for found in settings.values() for values in found.values()}
     many = f"{min(counts)}" if len(counts) == 1 else f"{min(counts)} to {max(counts)}"
     note = f"{many} repetitions a box" + (" · dotted: ideal" if has_ideal else "")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from kdgraph.distributions.rows import blocks
 from kdgraph.metrics.registry import mean_over_rows
 from kdgraph.parameters import Range, check_value
 
@@ -45,10 +45,14 @@ def kl(
     check_value("estimator", estimator, Literal["auto", "binned"])
     exact = estimator == "auto" and hasattr(distribution, "pdf") and hasattr(true_distribution, "pdf")
     found = np.empty(len(distribution))
-    for rows in blocks(len(found), max(bins, _NODES)):
+    for rows in _some_at_a_time(len(found)):
         mine, truth = distribution[rows], true_distribution[rows]
         found[rows] = _of_densities(truth, mine) if exact else binned_kl(mine, truth, bins)
     return found
+
+
+def _some_at_a_time(n: int) -> Iterator[slice]:
+    yield from (slice(first, first + _ROWS_AT_A_TIME) for first in range(0, n, _ROWS_AT_A_TIME))
 
 
 def binned_kl(distribution: Any, true_distribution: Any, bins: int) -> np.ndarray:
@@ -99,8 +103,7 @@ def kl_hist30_sym(distribution: Any, true_distribution: Any, *, random_state: An
     check_value("random_state", random_state, Annotated[int, Range(0)])
     rng = np.random.default_rng(random_state)
     found = np.empty(len(distribution))
-    for first in range(0, len(found), _ROWS_AT_A_TIME):
-        rows = slice(first, first + _ROWS_AT_A_TIME)
+    for rows in _some_at_a_time(len(found)):
         found[rows] = _between(distribution[rows].sample(_DRAWS, rng), true_distribution[rows].sample(_DRAWS, rng))
     return found
 
