@@ -23,7 +23,7 @@ test: lint  ## install with the dev extra, then check style, types and all tests
 slow: $(VENV)/.dev  ## the slow tests, which .ci/run adds: processes that die, clusters, browsers, every component in a fresh process
 	@$(TWICE) -m slow tests
 
-bench: $(VENV)/.dev  ## time forest and network graphs against their parents, sweeps against bare loops, and what is waited for every day, the tests too (15 minutes)
+bench: $(VENV)/.dev  ## time forest and network graphs against their parents, sweeps against bare loops, and what is waited for every day, the tests too (18 minutes)
 	@$(BIN)/python scripts/bench_kdf.py
 	@$(BIN)/python scripts/bench_kdn.py
 	@$(BIN)/python scripts/bench_ensemble.py
@@ -31,6 +31,7 @@ bench: $(VENV)/.dev  ## time forest and network graphs against their parents, sw
 	@$(BIN)/python scripts/bench_metrics.py
 	@$(BIN)/python scripts/bench_local.py
 	@$(BIN)/python scripts/bench_detection.py
+	@$(BIN)/python scripts/bench_recalibration.py
 	@$(BIN)/python scripts/bench_sweep.py
 	@$(BIN)/python scripts/bench_everyday.py --suite
 
