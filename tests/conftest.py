@@ -9,12 +9,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tests.data.openml.server import Server, serve
 
 os.environ["XDG_CONFIG_HOME"] = tempfile.mkdtemp(prefix="kdgraph-tests-")  # before openml is imported, which makes a folder there
 
 import openml  # before a test captures stderr: what it logs when it is imported would be taken for the command's
+
+settings.register_profile("kdgraph", deadline=None)  # how long an example takes is the machine's, and benchmarks time what matters
+settings.load_profile("kdgraph")
 
 
 @pytest.fixture

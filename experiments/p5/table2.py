@@ -54,7 +54,7 @@ def beside(records: Sequence[Record]) -> str:
         parts += [
             chosen_k(some, sorted(name for name in {each["method"] for each in some} if CHOSEN.search(name))),
             beyond(some),
-            verdicts(claims(here)),
+            verdicts(told) if (told := list(claims(here))) else "",
         ]
     return "\n\n".join(part for part in [*parts, NOTE] if part)
 
@@ -85,8 +85,8 @@ def claims(frame: pd.DataFrame) -> Iterable[Claim]:
     if not {*RADIUS, *RADIUS.values()} <= have:
         return
     for metric, called in (("mse_y", "MSE"), ("smis", "sMIS")):
-        own, after = (pd.concat([of(frame, name, metric) for name in names], axis=1) for names in (RADIUS, RADIUS.values()))
-        lower = after.max(axis=1) < own.min(axis=1)
+        own, after = (pd.concat([of(frame, name, metric) for name in names], axis=1).dropna() for names in (RADIUS, RADIUS.values()))
+        lower = (own.min(axis=1) - after.max(axis=1)).dropna() > 0
         text = f"both recalibrated rows are below both of the network's in {called}"
         yield Claim(text, bool(lower.all()), f"In {int(lower.sum())} of {len(lower)} seeds")
     for name, local in RADIUS.items():

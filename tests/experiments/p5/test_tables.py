@@ -153,6 +153,7 @@ def test_table_2_is_there_for_each_share_of_dropout_and_its_claims_can_fail():
     assert held.count("6 of 6 hold.") == 2 and held.count("beyond the sample of all masks: 10.0 to 15.0 %.") == 2
     assert failed.count("3 of 6 hold.") == 2 and failed.count("FAIL: both recalibrated rows are below both of the network's in MSE") == 2
     assert failed.count("FAIL: the excess MSE") == 4
+    assert "In 1 of 1 seeds" in table2.beside([each for each in networks(5.0) if each["seed"] == 0 or each["method"].startswith("wsir")])
     assert "hold." not in table2.beside(networks(5.0)[:4]), "claims are about all four rows"
     assert table2.beside([]) == "no run of the networks on Rosenbrock's function is there"
 
