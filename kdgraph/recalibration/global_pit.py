@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from kdgraph.distributions import Distribution, Recalibrated, WeightedEcdf
+import numpy as np
+
+from kdgraph.distributions import Distribution, PitMap, Recalibrated, WeightedEcdf
 from kdgraph.parents import Rows
 from kdgraph.recalibration.base import PostHocRegressor
 from kdgraph.recalibration.pits import pits_of
@@ -36,7 +38,6 @@ class GlobalPit(PostHocRegressor):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from kdgraph.parents import GaussianLinear
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(size=(2000, 1))
@@ -54,7 +55,10 @@ class GlobalPit(PostHocRegressor):
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         pits = pits_of(self._base(calibration.X), calibration.y, self.random_state)
         self.about_pits_, self.n_clipped_ = pits.describe(), pits.n_clipped
-        self.pit_map_ = WeightedEcdf.of(pits.values)
+        self.pit_map_ = self._map_of(pits.values)
+
+    def _map_of(self, pits: np.ndarray) -> PitMap:
+        return WeightedEcdf.of(pits)
 
     def _after(self, base: Distribution, X: Any) -> Distribution:
         return Recalibrated(base, self.pit_map_)

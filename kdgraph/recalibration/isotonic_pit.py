@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+import numpy as np
 
-from kdgraph.distributions import Distribution, LinearMap, Recalibrated
-from kdgraph.parents import Rows
-from kdgraph.recalibration.base import PostHocRegressor
-from kdgraph.recalibration.pits import pits_of
+from kdgraph.distributions import LinearMap, PitMap
+from kdgraph.recalibration.global_pit import GlobalPit
 
 
-class IsotonicPit(PostHocRegressor):
+class IsotonicPit(GlobalPit):
     """Recalibrate a regressor's predictive distributions by a continuous increasing function of PIT values, one for all rows.
 
     Parameters
@@ -38,7 +36,6 @@ class IsotonicPit(PostHocRegressor):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from kdgraph.parents import GaussianLinear
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(size=(2000, 1))
@@ -48,14 +45,5 @@ class IsotonicPit(PostHocRegressor):
     (-0.0, 2.9)
     """
 
-    def describe(self) -> dict[str, int | float]:
-        """What was learnt, for the record; see :meth:`Pits.describe <kdgraph.recalibration.pits.Pits.describe>`."""
-        return self.about_pits_
-
-    def _fit_after(self, train: Rows, calibration: Rows) -> None:
-        pits = pits_of(self._base(calibration.X), calibration.y, self.random_state)
-        self.about_pits_, self.n_clipped_ = pits.describe(), pits.n_clipped
-        self.pit_map_ = LinearMap.of(pits.values)
-
-    def _after(self, base: Distribution, X: Any) -> Distribution:
-        return Recalibrated(base, self.pit_map_)
+    def _map_of(self, pits: np.ndarray) -> PitMap:
+        return LinearMap.of(pits)
