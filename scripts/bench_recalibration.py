@@ -66,17 +66,18 @@ def looped(model: LocalPit, X: np.ndarray, y: np.ndarray, at: np.ndarray) -> lis
     return list(np.transpose(found))
 
 
-def drawn(model: LocalPit, X: np.ndarray, y: np.ndarray, at: np.ndarray) -> None:
-    """About the same, by draws for each row."""
+def drawn(model: LocalPit, X: np.ndarray, y: np.ndarray, at: np.ndarray) -> list[np.ndarray]:
+    """About the same, and the variance, by draws for each row."""
     parent, rng = model.estimator_, np.random.default_rng(0)
     pits = norm.cdf(y, parent.predict(X), parent.estimator.sigma_)
-    tree = cKDTree(X)
+    tree, found = cKDTree(X), []
     for x in at:
         distance, near = tree.query(x, K)
         sample = norm.ppf(pits[near], parent.predict([x])[0], parent.estimator.sigma_)
         weight = 1 - (distance / distance[-1]) ** 2
         draws = rng.choice(sample, K, p=weight / weight.sum())
-        draws.mean(), draws.var(), np.quantile(draws, ENDS)
+        found.append([draws.mean(), draws.var(), *np.quantile(draws, ENDS)])
+    return list(np.transpose(found))
 
 
 def seconds(run: Callable[[], object]) -> float:
