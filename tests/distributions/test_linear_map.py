@@ -20,7 +20,11 @@ def test_quantiles_inside_are_finite(last):
         assert np.isinf(new.ppf(1.0)).all()
 
 
-@given(st.lists(st.one_of(st.floats(0.01, 0.99), st.floats(40, 99), st.floats(-99, -40)), min_size=1, max_size=30))
+INSIDE = st.integers(10, 1014).map(lambda k: k / 1024)
+"""Values in (0, 1); between two neighbouring numbers of a computer, which are apart by less, there is no level to come back."""
+
+
+@given(st.lists(st.one_of(INSIDE, st.floats(40, 99), st.floats(-99, -40)), min_size=1, max_size=30))
 @settings(max_examples=50, deadline=None)
 def test_values_beyond_are_kept(pits):
     """R reaches i / (n + 1) at the i-th value and never falls, its inverse with it; beyond -38 and 8.3 a normal distribution goes on.
