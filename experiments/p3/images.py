@@ -6,13 +6,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from experiments.common.command import tell
 from experiments.common.markdown import counted, head, line, spread
 from experiments.common.runs import Record, runs_of
 from experiments.common.settings import apart, by_size
@@ -127,10 +127,5 @@ def read(folder: Path) -> list[Record]:
     return [record for name in experiments for record in runs_of(name, folder, free=FREE)]
 
 
-def main(arguments: Sequence[str]) -> None:
-    """Print the tables of the runs below a folder."""
-    print(beside(read(Path(arguments[0] if arguments else "outputs"))))
-
-
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    tell(read, beside)

@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
 
+from experiments.common.command import tell
 from experiments.common.markdown import counted, head, line, number, spread
 from experiments.common.published import cell, read_published
 from experiments.common.runs import Record, runs_of
@@ -83,10 +83,5 @@ def read(folder: Path) -> list[Record]:
     return runs_of(EXPERIMENT, folder)
 
 
-def main(arguments: Sequence[str]) -> None:
-    """Print the tables of the runs below a folder."""
-    print(beside(read(Path(arguments[0] if arguments else "outputs"))))
-
-
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    tell(read, beside)

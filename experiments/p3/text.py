@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from experiments.common.command import tell
 from experiments.common.runs import Record, runs_of
 from experiments.p3.study import Study, measured, tables
 
@@ -58,10 +58,5 @@ def read(folder: Path) -> list[Record]:
     return runs_of("paper/p3/text", folder)
 
 
-def main(arguments: Sequence[str]) -> None:
-    """Print the tables of the runs below a folder."""
-    print(beside(read(Path(arguments[0] if arguments else "outputs"))))
-
-
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    tell(read, beside)

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from experiments.common.claims import Claim, verdicts
+from experiments.common.command import tell
 from experiments.common.markdown import counted, head, line
 from experiments.common.runs import Record, runs_of
 from experiments.p5.records import against, chosen_k, found, frame_of, of, said
@@ -114,10 +114,5 @@ def read(folder: Path) -> list[Record]:
     return runs_of(EXPERIMENT, folder)
 
 
-def main(arguments: Sequence[str]) -> None:
-    """Print the table of the runs below a folder."""
-    print(beside(read(Path(arguments[0] if arguments else "outputs"))))
-
-
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    tell(read, beside)

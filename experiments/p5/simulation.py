@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,9 +14,9 @@ import numpy as np
 import pandas as pd
 
 from experiments.common.claims import Claim, verdicts
+from experiments.common.command import tell
 from experiments.common.markdown import counted, head, line, number, signed
 from experiments.common.runs import Record, runs_of
-from kdgraph.errors import KdgError
 
 _OTHER_SIZES = ["dataset.n_train", "dataset.n_calibration", "dataset.n_test", "parent.batch_size"]
 EXPERIMENTS = {
@@ -218,13 +217,5 @@ def read(folder: Path) -> list[Record]:
     return [record for name, free in EXPERIMENTS.items() for record in runs_of(name, folder, free=free)]
 
 
-def main(arguments: Sequence[str]) -> None:
-    """Print the tables of the runs below a folder."""
-    print(beside(read(Path(arguments[0] if arguments else "outputs"))))
-
-
 if __name__ == "__main__":
-    try:
-        main(sys.argv[1:])
-    except KdgError as error:
-        sys.exit(str(error))
+    tell(read, beside)

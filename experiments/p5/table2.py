@@ -6,13 +6,13 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pandas as pd
 
 from experiments.common.claims import Claim, verdicts
+from experiments.common.command import tell
 from experiments.common.markdown import counted, head, line
 from experiments.common.runs import Record, runs_of
 from experiments.p5.records import TRUTH, chosen_k, found, frame_of, of, of_truth, said
@@ -104,10 +104,5 @@ def read(folder: Path) -> list[Record]:
     return runs_of(EXPERIMENT, folder)
 
 
-def main(arguments: Sequence[str]) -> None:
-    """Print the tables of the runs below a folder."""
-    print(beside(read(Path(arguments[0] if arguments else "outputs"))))
-
-
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    tell(read, beside)

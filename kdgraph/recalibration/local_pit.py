@@ -43,7 +43,7 @@ class LocalPit(PostHocRegressor):
     radius : neighbours are the rows at most so far away, in the units of the space, instead of k.
     kernel, scale : how much they count; see :class:`~kdgraph.smoothing.near.Nearness`.
     k_min : nearest rows that count where there is none in the radius.
-    eps : each neighbour is at most 1 + eps times as far as the true one (of few features; else the search is exact).
+    eps : each of k neighbours is at most 1 + eps times as far as the true one; of many features, and in a radius, the search is exact.
     degree : 0, their PIT values as they are, as in the paper; 1, without the slopes of their location and spread across the neighbourhood
         (:func:`~kdgraph.recalibration.local_linear.without_slopes`).
     n_choose : calibration rows, drawn at random, on which k is chosen; fewer where they would take too long (see Notes).

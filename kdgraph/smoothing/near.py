@@ -85,7 +85,7 @@ class Nearness:
             return self.of_neighbours(*self.others(search, at, own))
         counts = search.count_within(at, self.radius)
         width = int(min(max(counts.max(initial=0) - left, self.least), most))
-        distance, rows = _others(search, at, width, own)
+        distance, rows = _others(search, at, width, own, exact=True)
         inside = distance <= self.radius
         weight = np.where(inside, self.kernel_of(distance / self.radius), 0.0)
         return self._filled(rows, weight, min(self.least, most))
@@ -121,11 +121,11 @@ class Nearness:
         return Near(rows, weight, empty)
 
 
-def _others(search: NeighbourSearch, at: Any, k: int, own: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+def _others(search: NeighbourSearch, at: Any, k: int, own: np.ndarray | None, *, exact: bool = False) -> tuple[np.ndarray, np.ndarray]:
     """The k nearest rows, without each place's own; where equal rows have crowded it out, without the last of k + 1."""
     if own is None or len(search) < 2:
-        return search.nearest(at, min(k, len(search)))
-    distance, rows = search.nearest(at, k + 1)
+        return search.nearest(at, min(k, len(search)), exact=exact)
+    distance, rows = search.nearest(at, k + 1, exact=exact)
     keep = rows != own[:, None]
     keep[:, -1] &= ~keep.all(axis=1)
     return distance[keep].reshape(-1, k), rows[keep].reshape(-1, k)

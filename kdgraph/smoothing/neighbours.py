@@ -74,11 +74,14 @@ class NeighbourSearch:
             return "brute"
         return "window" if d == 1 else "tree"
 
-    def nearest(self, at: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Distances Float[m, k], increasing, and Int[m, k], positions of the k <= n rows nearest to each place, Float[m, d]."""
+    def nearest(self, at: Any, k: int, *, exact: bool = False) -> tuple[np.ndarray, np.ndarray]:
+        """Distances Float[m, k], increasing, and Int[m, k], positions of the k <= n rows nearest to each place, Float[m, d].
+
+        ``exact``: whatever ``eps`` is, as where all rows within a radius are wanted, of which k only says how many there may be.
+        """
         if not 1 <= k <= len(self):
             raise ValueError(f"k must be from 1 to the {len(self)} rows, got {k}")
-        found = [self._of_block(at[block], k) for block in _blocks(at.shape[0], self._width(k))]
+        found = [self._of_block(at[block], k, 0.0 if exact else self.eps) for block in _blocks(at.shape[0], self._width(k))]
         if not found:
             return np.empty((0, k)), np.empty((0, k), dtype=np.intp)
         return np.concatenate([distance for distance, _ in found]), np.concatenate([rows for _, rows in found])
@@ -96,9 +99,9 @@ class NeighbourSearch:
         """Numbers that a search makes for a place."""
         return len(self) if self.backend == "brute" and (issparse(self.X) or len(self) <= PARTITION_ROWS) else k
 
-    def _of_block(self, at: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
+    def _of_block(self, at: Any, k: int, eps: float) -> tuple[np.ndarray, np.ndarray]:
         if self.backend == "tree":
-            distance, rows = self.tree.query(at, k, eps=self.eps)
+            distance, rows = self.tree.query(at, k, eps=eps)
             return np.reshape(distance, (-1, k)), np.reshape(rows, (-1, k))
         if self.backend == "window":
             rows = self.order[self._window(at[:, 0], k)[:, None] + np.arange(k)]

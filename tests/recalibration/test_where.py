@@ -1,4 +1,4 @@
-"""Local recalibration in every space against Algorithm 1 of Torres et al., written row by row."""
+"""Spaces of neighbours: each against Algorithm 1 by the book, with distances that numpy makes of what the parent is."""
 
 from __future__ import annotations
 
@@ -6,98 +6,125 @@ import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.frozen import FrozenEstimator
-from sklearn.preprocessing import FunctionTransformer
 
-from kdgraph.parents import GaussianLinear
-from kdgraph.parents.columns import Encoded
+from kdgraph.data.dataset import Dataset
+from kdgraph.parents import Design, GammaGlm, GaussianLinear
 from kdgraph.parents.networks import MultilayerPerceptronRegressor
 from kdgraph.recalibration import LocalPit
 
-K = 20
-RNG = np.random.default_rng(0)
-X = RNG.uniform(-1, 1, size=(260, 3))
-Y = X[:, 0] ** 2 + np.abs(X[:, 1]) * RNG.normal(size=260)
-TRAIN, CALIBRATION, NEW = slice(0, 100), slice(100, 240), slice(240, 260)
+K = 25
+Q = np.array([0.05, 0.5, 0.95])
 
 
-def written_out(parent, distance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and median of the new rows, given how far each is from each calibration row, Float[new, calibration]."""
-    pits = parent.predict_dist(X[CALIBRATION]).cdf(Y[CALIBRATION])
-    mean, median = [], []
-    for row, away in zip(X[NEW], distance, strict=True):
-        near = np.argsort(away, kind="stable")[:K]
-        u = away[near[-1]]
-        weight = 1 - (away[near] / u) ** 2
-        sample = parent.predict_dist(row[None]).ppf(pits[near])[0]
-        order = np.argsort(sample)
-        mean.append((weight * sample).sum() / weight.sum())
-        median.append(sample[order][np.searchsorted(np.cumsum(weight[order]) / weight.sum(), 0.5)])
-    return np.array(mean), np.array(median)
-
-
-def distances(of) -> np.ndarray:
-    """Euclidean, of what ``of`` makes of rows, in units of its standard deviation over calibration rows."""
-    known, new = of(X[CALIBRATION]), of(X[NEW])
-    spread = known.std(axis=0)
-    spread[spread == 0] = 1
-    return np.sqrt((((new[:, None] - known[None]) / spread) ** 2).sum(axis=2))
-
-
-def fitted(parent, **options):
-    model = LocalPit(FrozenEstimator(parent), k=K, random_state=0, **options)
-    return model.fit(X[TRAIN], Y[TRAIN], X_calibration=X[CALIBRATION], y_calibration=Y[CALIBRATION])
-
-
-def compare(model, parent, distance: np.ndarray) -> None:
-    """Weights are kept in Float32, so that means differ by 6e-8 of themselves; medians are the same values of the same rows."""
-    mean, median = written_out(parent, distance)
-    found = model.predict_dist(X[NEW])
-    np.testing.assert_allclose(found.mean(), mean, rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(found.ppf(0.5), median, rtol=1e-5, atol=1e-6)
+def rows(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Two features of which one counts, in units of its own; outcomes above 0."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(0.5, 2, size=(n, 2)) * [1.0, 50.0]
+    return X, 1 + 2 * X[:, 0] ** 2 + X[:, 0] * rng.uniform(-1, 1, size=n)
 
 
 @pytest.fixture(scope="module")
-def network():
-    return MultilayerPerceptronRegressor(hidden=(8, 4), max_epochs=3, device="cpu", random_state=0).fit(X[TRAIN], Y[TRAIN])
+def parts():
+    return rows(150, 1), rows(160, 2), rows(40, 3)
 
 
-@pytest.mark.parametrize("layer", [None, 0])
-def test_in_a_layer_of_a_network(network, layer):
-    """The last hidden layer, if none is named; or any that ``layer_names_`` has."""
-    name = None if layer is None else network.layer_names_[layer]
-    model = fitted(network, where="layer", layer=name)
-    compare(model, network, distances(lambda rows: network.transform(rows, name).astype(float)))
+def is_algorithm_1(parent, parts, apart: np.ndarray, rtol: float, **settings) -> None:
+    """LocalPit behind the fitted ``parent`` is, row by row, the weighted sample that distances Float[test, calibration] give."""
+    train, (X_held, y_held), (X, y) = parts
+    model = LocalPit(FrozenEstimator(parent), k=K, random_state=0, **settings).fit(*train, X_calibration=X_held, y_calibration=y_held)
+    pits, base, new = parent.predict_dist(X_held).cdf(y_held), parent.predict_dist(X), model.predict_dist(X)
+    found = np.stack([new.mean(), new.var(), new.crps(y)], axis=1)
+    quantiles = new.ppf(Q)
+    for i, row in enumerate(apart):
+        near = np.argsort(row, kind="stable")[:K]
+        weights = np.maximum(1 - (row[near] / row[near[-1]]) ** 2, 0)
+        weights /= weights.sum()
+        sample = base[i].ppf(pits[near])[0]
+        mean = sample @ weights
+        crps = np.abs(sample - y[i]) @ weights - weights @ np.abs(sample[:, None] - sample) @ weights / 2
+        np.testing.assert_allclose(found[i], [mean, (sample - mean) ** 2 @ weights, crps], rtol=rtol, atol=rtol)
+        order = np.argsort(sample)
+        reached = np.cumsum(weights[order])
+        for q, quantile in zip(Q, quantiles[i], strict=True):
+            if np.abs(reached - q).min() > rtol:  # else rounding says which of two values it is
+                assert quantile == pytest.approx(sample[order][np.searchsorted(reached, q)], rel=1e-9)
 
 
-def test_in_the_leaves_of_a_forest():
-    """Far is the share of trees that part two rows; ties are many, so only rows whose neighbours are certain are compared."""
-    parent = GaussianLinear().fit(X[TRAIN], Y[TRAIN])
-    forest = RandomForestRegressor(200, min_samples_leaf=5, random_state=0).fit(X[TRAIN], Y[TRAIN])
-    model = fitted(parent, where="geodesic", forest=FrozenEstimator(forest))
-    apart = (forest.apply(X[NEW])[:, None] != forest.apply(X[CALIBRATION])[None]).mean(axis=2)
-    ordered = np.sort(apart, axis=1)
-    certain = ordered[:, K] - ordered[:, K - 1] > 1e-9
-    assert certain.sum() > 5
-    mean, _ = written_out(parent, apart)
-    np.testing.assert_allclose(model.predict_dist(X[NEW]).mean()[certain], mean[certain], rtol=1e-5, atol=1e-6)
+def distances(at: np.ndarray, held: np.ndarray, units: str = "sd") -> np.ndarray:
+    """Float[m, n], Euclidean, each column in standard deviations of ``held``, or as it is; one that is constant does not count."""
+    spread = held.std(axis=0)
+    unit = np.where(spread > 0, spread, 1.0) if units == "sd" else np.ones(held.shape[1])
+    return np.array([[np.sqrt((((x - z) / unit) ** 2).sum()) for z in held] for x in at])
 
 
-@pytest.mark.parametrize("where", ["input", "given"])
-def test_before_and_behind_the_parents_own_transformations(where):
-    parent = Encoded([("columns", FunctionTransformer(np.exp)), ("model", GaussianLinear())]).fit(X[TRAIN], Y[TRAIN])
-    model = fitted(parent, where=where)
-    compare(model, parent, distances(parent[:-1].transform if where == "input" else np.asarray))
+@pytest.fixture(scope="module")
+def network(parts):
+    options = {"learning_rate": 0.03, "batch_size": 30, "max_epochs": 30, "patience": None, "device": "cpu", "random_state": 0}
+    return MultilayerPerceptronRegressor(hidden=(16, 8), activation="leaky_relu", **options).fit(parts[0][0] / [1, 50], parts[0][1])
 
 
-def test_in_the_output(network):
-    model = fitted(network, where="output")
-    compare(model, network, distances(lambda rows: network.predict(rows)[:, None]))  # the deviation is one for all
+@pytest.mark.parametrize("units", ["sd", "raw"])
+@pytest.mark.parametrize(("layer", "depth", "active"), [(None, 2, True), ("3", 2, False), ("2", 1, True)])
+def test_layers_of_a_network(network, parts, layer, depth, active, units):
+    """What hidden layers put out by products of its weights in numpy: None is the last one. A network computes in float32: 1e-5 of each."""
+    parts = tuple((X / [1, 50], y) for X, y in parts)
+    weights = {name: value.numpy().astype(float) for name, value in network.module_.state_dict().items()}
+
+    def outputs(at: np.ndarray) -> np.ndarray:
+        for i in range(depth):
+            at = at @ weights[f"{2 * i + 1}.weight"].T + weights[f"{2 * i + 1}.bias"]
+            at = np.where(at > 0, at, 0.01 * at) if active or i + 1 < depth else at
+        return at
+
+    apart = distances(outputs(parts[2][0]), outputs(parts[1][0]), units)
+    assert len(np.unique(apart)) > apart.size / 2
+    is_algorithm_1(network, parts, apart, 1e-5, where="layer", layer=layer, units=units)
 
 
-@pytest.mark.parametrize("k", [5, 30])
-def test_few_neighbours_in_many_features_give_numbers(k):
-    rng = np.random.default_rng(1)
-    many, outcome = rng.normal(size=(120, 20)), rng.normal(size=120)
-    model = LocalPit(GaussianLinear(), k=k, degree=1, random_state=0).fit(many[:100], outcome[:100])
-    found = model.predict_dist(3 * many[100:])
-    assert np.isfinite([found.mean(), found.var(), *found.interval(0.99)]).all()
+@pytest.mark.parametrize("frozen", [False, True])
+def test_leaves_of_a_forest(parts, frozen):
+    """1 - the share of trees in which two rows are in one leaf; at the k-th distance, where many are, nothing has weight.
+
+    One that is given is fitted on the parent's training rows, or frozen and left as it is. Weights are kept in float32.
+    """
+    (X, y), (X_held, _), (X_test, _) = parts
+    forest = RandomForestRegressor(30, min_samples_leaf=10, max_features=1, random_state=0)
+    other = RandomForestRegressor(20, min_samples_leaf=5, max_features=1, random_state=1).fit(*rows(150, 4))
+    given, fitted = (FrozenEstimator(other), other) if frozen else (forest, RandomForestRegressor(**forest.get_params()).fit(X, y))
+    leaves, held = fitted.apply(X_test), fitted.apply(X_held)
+    apart = np.array([[1 - np.mean(a == b) for b in held] for a in leaves])
+    is_algorithm_1(GaussianLinear().fit(X, y), parts, apart, 1e-6, where="geodesic", forest=given)
+
+
+@pytest.mark.parametrize("units", ["sd", "raw"])
+def test_the_output_is_mean_and_standard_deviation(parts, units):
+    """Of a Gamma model the deviation grows as the mean. Weights are kept in float32."""
+    parent = GammaGlm().fit(*parts[0])
+    said = [parent.predict_dist(X) for X, _ in parts[1:]]
+    held, at = (np.stack([each.mean(), np.sqrt(each.var())], axis=1) for each in said)
+    is_algorithm_1(parent, parts, distances(at, held, units), 1e-6, where="output", units=units)
+
+
+@pytest.mark.parametrize("units", ["sd", "raw"])
+def test_rows_as_given_and_as_the_parent_sees_them(parts, units):
+    """A design of the logarithm of one of two columns: input is that alone, given both as they come. Weights are kept in float32."""
+    (X, y), (X_held, _), (X_test, _) = parts
+    table = Dataset("table", X, y, np.empty(0), ("weight", "depth"), "regression")
+    parent = Design(log=("weight",), columns=("weight",)).around(GaussianLinear(), table).fit(X, y)
+    seen = distances(np.log(X_test[:, :1]), np.log(X_held[:, :1]), units)
+    is_algorithm_1(parent, parts, seen, 1e-6, where="input", units=units)
+    is_algorithm_1(parent, parts, distances(X_test, X_held, units), 1e-6, where="given", units=units)
+
+
+@pytest.mark.parametrize("k", [5, 12, 20, 21, 22, 30])
+def test_few_neighbours_in_many_dimensions_have_slopes(k):
+    """Also fewer than the 20 slopes: regressions are solvable, quantiles are numbers that increase and stay near the outcomes."""
+    rng = np.random.default_rng(k)
+    X = rng.normal(size=(500, 20))
+    y = X[:, 0] + X[:, 1] ** 2 + np.exp(X[:, 2] / 2) * rng.normal(size=500)
+    model = LocalPit(GaussianLinear(), k=k, degree=1).fit(X[:200], y[:200], X_calibration=X[200:400], y_calibration=y[200:400])
+    given = model.predict_dist(X[400:])
+    for numbers in (given.mean(), given.var(), given.crps(y[400:]), given.ppf(np.array([0.01, 0.5, 0.99]))):
+        assert np.isfinite(numbers).all()
+    assert (given.var() > 0).all() and (np.diff(given.ppf(np.linspace(0, 1, 21)), axis=1) >= 0).all()
+    assert np.ptp(given.ppf(np.array([0.01, 0.99]))) < 3 * np.ptp(y)

@@ -149,3 +149,15 @@ def test_a_row_is_left_out_of_its_own_neighbourhood(near):
         np.testing.assert_allclose(
             np.sort(found.weight[i])[::-1][: alone.weight.size], np.sort(alone.weight[0])[::-1][: found.weight.shape[1]], atol=1e-12
         )
+
+
+def test_within_a_radius_all_rows_are_found_whatever_eps_is_and_whoever_is_asked_beside():
+    rng = np.random.default_rng(0)
+    X, at = rng.normal(size=(3000, 2)), rng.normal(size=(40, 2))
+    rule, search = Nearness(radius=0.5), NeighbourSearch(X, eps=3.0)
+    together = rule.around(search, at)
+    for i, place in enumerate(at):
+        inside = np.flatnonzero(np.linalg.norm(X - place, axis=1) < 0.5)
+        alone = rule.around(search, place[None])
+        for found, row in ((together, i), (alone, 0)):
+            assert set(found.rows[row][found.weight[row] > 0]) == set(inside) or len(inside) == 0
