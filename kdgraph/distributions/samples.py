@@ -42,7 +42,10 @@ class WeightedSamples(Distribution):
         x = np.asarray(x, dtype=np.float64)
         if x.ndim != 2 or not x.shape[1] or not np.isfinite(x).all():
             raise ValueError(f"x must have a row of finite numbers for each row, got shape {x.shape}")
-        given = np.broadcast_to(np.ones(1) if weights is None else np.asarray(weights, dtype=np.float64), x.shape)
+        if weights is None:  # one row of weights for all, and no order kept: samples of an ensemble are large
+            self.x, self.weights = np.sort(x, axis=1, kind="stable"), np.broadcast_to(1 / x.shape[1], x.shape)
+            return
+        given = np.broadcast_to(np.asarray(weights, dtype=np.float64), x.shape)
         if not (np.isfinite(given) & (given >= 0)).all() or not (given > 0).any(axis=1).all():
             raise ValueError("weights must be numbers from 0, in no row all 0")
         order = np.argsort(x, axis=1, kind="stable")

@@ -28,7 +28,14 @@ SMALLEST_K, LARGEST_K = 25, 20_000
 MOST_NEIGHBOURS = 1 << 26
 """That are looked at for the choice of k, beyond the first 1,000 rows: some seconds."""
 ASKED = 1000
-"""Calibration rows that say how many neighbours count, for the record."""
+"""Calibration rows that say how many neighbours count, for the record, and how far away these are."""
+ASKED_TWICE = 200
+"""Calibration rows whose neighbours are looked for by the exact search too, where the other one is not."""
+FAR = 2.0
+"""So many times as far from their neighbours as any calibration row that was asked are rows that lie outside."""
+FEWEST = 25
+"""Calibration rows that can say how far is far: of q rows and a new one of the same kind, the new one is farthest with probability
+1/(q + 1)."""
 
 
 @dataclass(eq=False, repr=False)
@@ -58,6 +65,10 @@ class LocalPit(PostHocRegressor):
     k_ : how many neighbours; None with a radius.
     crps_by_k_, n_chose_ : k → mean CRPS, where k was chosen, and on how many rows.
     n_eff_ : Float[q], effective numbers of neighbours of the calibration rows that were asked, increasing.
+    reach_ : how far away the k-th neighbour is (with a radius, the nearest row), at most, of these rows; None of a forest's leaves, where
+        nothing is further away than 1, and of fewer than 25 rows. Rows more than twice as far from theirs lie outside, which
+        ``predict_dist`` tells with a warning.
+    recall_ : mean share of a row's k true neighbours that the search finds, over some of these rows; None where it is exact.
 
     Notes
     -----
@@ -98,11 +109,16 @@ class LocalPit(PostHocRegressor):
     n_choose: Count = 10_000
 
     def describe(self) -> dict[str, Any]:
-        """What was learnt, for the record; ``n_eff`` is a median over calibration rows, ``n_eff_05`` their 5 % quantile."""
+        """What was learnt, for the record; ``n_eff`` is a median over calibration rows, ``n_eff_05`` their 5 % quantile.
+
+        With an approximate search ``recall``, the mean share of true neighbours that it finds.
+        """
         low, middle = np.quantile(self.n_eff_, [0.05, 0.5])
         found: dict[str, Any] = self.about_pits_ | {"n_eff": float(middle), "n_eff_05": float(low)}
         if self.k_ is not None:
             found["k"] = self.k_
+        if self.recall_ is not None:
+            found["recall"] = self.recall_
         return found | ({"n_chose": self.n_chose_, "crps_by_k": dict(self.crps_by_k_)} if self.crps_by_k_ else {})
 
     def _carrier(self) -> Any:
@@ -123,18 +139,27 @@ class LocalPit(PostHocRegressor):
         found = self._race(search, base, calibration.y, own) if self.radius is None and self.k == "crps" else None
         self.crps_by_k_, self.n_chose_ = ({}, 0) if found is None else (found.mean, found.n_rows)
         self.k_ = self._chosen(n) if found is None else found.largest_as_good
-        self.n_eff_ = np.sort(self._n_eff(search, own[:ASKED]))
+        self.n_eff_, self.reach_ = self._around_own(search, own[:ASKED])
+        approximate = self.radius is None and self.eps > 0 and search.backend == "tree"
+        self.recall_ = self._recall(search, own[:ASKED_TWICE]) if approximate else None
 
     def _after(self, base: Distribution, X: Any) -> Distribution:
         at, search = self.space_.of(self.estimator_, X, base), NeighbourSearch(self.at_, eps=self.eps)
-        near, stack, empty, table = self._nearness(), Stack(len(base)), 0, ranked(self.pits_)
+        near, stack, empty, far, table = self._nearness(), Stack(len(base)), 0, 0, ranked(self.pits_)
         for rows in near.blocks(search, at):
             found = near.around(search, at[rows])
             empty += int(found.empty.sum()) if self.radius is not None else 0
+            far += int((self._apart(found, at[rows]) > FAR * self.reach_).sum()) if self.reach_ else 0
             stack.add(self._map(found, at[rows], table))
         if empty:
             warnings.warn(
                 f"{empty} of {len(base)} rows have no calibration row within radius={self.radius:g}: the {self.k_min} nearest are taken",
+                stacklevel=3,
+            )
+        if far:
+            warnings.warn(
+                f"{far} of {len(base)} rows are more than twice as far from their neighbours as any calibration row: what is said there is "
+                "what holds at the edge of the calibration rows",
                 stacklevel=3,
             )
         return Recalibrated(base, stack.whole())
@@ -147,10 +172,33 @@ class LocalPit(PostHocRegressor):
             warnings.warn(f"k={k} neighbours were asked for, and there are {n} calibration rows: all are taken", stacklevel=4)
         return min(k, n)
 
-    def _n_eff(self, search: NeighbourSearch, own: np.ndarray) -> np.ndarray:
-        """Float[q], of calibration rows, each left out of its own neighbourhood."""
-        near = self._nearness() if self.k_ is None else Nearness(min(self.k_, max(len(search) - 1, 1)), None, self.kernel, self.scale)
-        return np.concatenate([near.around(search, self.at_[own[rows]], own[rows]).n_eff for rows in near.blocks(search, own)])
+    def _around_own(self, search: NeighbourSearch, own: np.ndarray) -> tuple[np.ndarray, float | None]:
+        """Float[q] and the reach, of calibration rows, each left out of its own neighbourhood."""
+        near, n_eff = self._of_others(len(search)), []
+        reach = 0.0 if self.where != "geodesic" and len(own) >= FEWEST else None
+        for rows in near.blocks(search, own):
+            at = self.at_[own[rows]]
+            found = near.around(search, at, own[rows])
+            n_eff.append(found.n_eff)
+            if reach is not None:
+                reach = max(reach, float(self._apart(found, at).max()))
+        return np.sort(np.concatenate(n_eff)), reach
+
+    def _apart(self, near: Near, at: np.ndarray) -> np.ndarray:
+        """Float[m], how far the k-th neighbour, with a radius the nearest row, is from each place; ours. Rows come by distance."""
+        return np.linalg.norm(self.at_[near.rows[:, -1 if self.radius is None else 0]] - at, axis=1)
+
+    def _recall(self, search: NeighbourSearch, own: np.ndarray) -> float:
+        """As ``recall_``; what is as near as the last true neighbour is as good."""
+        near, exact, shares = self._of_others(len(search)), NeighbourSearch(self.at_), []
+        for rows in near.blocks(search, own):
+            (found, _), (true, _) = (near.others(each, self.at_[own[rows]], own[rows]) for each in (search, exact))
+            shares.append((found <= true[:, -1:]).mean(axis=1))
+        return float(np.concatenate(shares).mean())
+
+    def _of_others(self, n: int) -> Nearness:
+        """:meth:`_nearness`, where one of the n rows is left out."""
+        return self._nearness() if self.k_ is None else Nearness(min(self.k_, max(n - 1, 1)), None, self.kernel, self.scale)
 
     def _nearness(self) -> Nearness:
         return Nearness(self.k_, self.radius, self.kernel, self.scale, self.k_min)

@@ -60,6 +60,19 @@ def test_values_that_are_all_the_same():
     assert one.levels(np.array([3.0]))[0] == 2.0 and one.at_levels(np.array([2.0]))[0, 0] == 3.0 and 0 < one.levels(2.0)[0] < 1
 
 
+def test_without_weights_they_are_equal_to_the_bit_and_one_number():
+    x, y = drawn(m=7)[0].round(1), np.linspace(-1, 1, 5)
+    none, ones = WeightedSamples(x), WeightedSamples(x, np.ones(7))
+    assert none.weights.strides == (0, 0) and none.weights.shape == x.shape
+    for said, known in zip(*(_everything(of, y) for of in (none, ones)), strict=True):
+        np.testing.assert_array_equal(said, known)
+    np.testing.assert_array_equal(none[[3, 1]].crps(y[:2]), ones[[3, 1]].crps(y[:2]))
+
+
+def _everything(of: WeightedSamples, y: np.ndarray) -> list[np.ndarray]:
+    return [of.x, of.weights, of.mean(), of.var(), of.crps(y), of.cdf(y), of.levels(y), of.ppf(y / 2 + 0.5), of.at_levels(y)]
+
+
 def test_fewer_rows_and_what_is_written():
     given = WeightedSamples(*drawn())
     for index in (slice(1, 3), np.array([4, 0]), 2):
