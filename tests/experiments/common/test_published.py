@@ -22,7 +22,7 @@ def test_every_file_is_whole(folder) -> None:
     ("rows", "message"),
     [
         ([row.partition(",")[2] for row in ROWS], "it lacks item"),
-        ([*ROWS, "Table 1,p. 3,6,nll,kdf,"], "has no value in row 2; leave out what was not published"),
+        ([*ROWS, "Table 1,p. 3,6,nll,kdf,"], "has no value in row 2, and its note does not begin with 'lost in the text'"),
         ([*ROWS, "Table 1,p. 4,6,error,kdf,0.75"], "has two values of one thing, the second in row 2"),
     ],
 )
@@ -30,6 +30,15 @@ def test_what_is_not_is_told(tmp_path, rows, message) -> None:
     (tmp_path / "published.csv").write_text("\n".join(rows) + "\n")
     with pytest.raises(ValueError, match=message):
         read_published(tmp_path)
+
+
+def test_what_was_printed_and_is_lost_has_no_value(tmp_path) -> None:
+    rows = [
+        f"{row},{note}" for row, note in zip([*ROWS, "Table 1,p. 3,6,nll,kdf,"], ["note", "", "", "lost in the text: a digit"], strict=True)
+    ]
+    (tmp_path / "published.csv").write_text("\n".join(rows) + "\n")
+    numbers = read_published(tmp_path)
+    assert numbers.value.isna().tolist() == [False, False, True] and cell(numbers[numbers.metric == "nll"]) == "–"
 
 
 def test_a_cell_holds_one_number(tmp_path) -> None:
