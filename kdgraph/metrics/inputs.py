@@ -152,6 +152,8 @@ def _fit_together(found: dict[str, Any], said: str) -> None:
         _same_shape("y", found["y"].shape, (n,), base)
         if said in ("proba", "top"):
             found["y"] = _labels(found["y"], k)
+        if said == "distribution":
+            found["y"] = _numbers("y")(found["y"])
     if "prior" in found and k is not None:
         _same_shape("prior", found["prior"].shape, (k,), base)
     for name in ("truth", "true_distribution", "X", "groups"):

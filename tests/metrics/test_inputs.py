@@ -5,9 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from kdgraph.distributions import Normal
 from kdgraph.metrics import ece, error, hellinger, oce
+from kdgraph.metrics.regression import coverage, crps
 
 GOOD = [[0.5, 0.5], [0.25, 0.75]]
+NORMAL = Normal(np.zeros(2), np.ones(2))
 
 
 @pytest.mark.parametrize(
@@ -26,6 +29,9 @@ GOOD = [[0.5, 0.5], [0.25, 0.75]]
         (lambda: oce(GOOD, [1.0]), "prior must have shape (2,) to fit proba, got (1,)"),
         (lambda: oce(GOOD, [0.5, 0.6]), "prior must sum to 1 within 1e-06 in every row, got 1.1 in row 0 (1 such)"),
         (lambda: hellinger(GOOD, [[0.5, 0.5]]), "truth must have shape (2, 2) to fit proba, got (1, 2)"),
+        (lambda: coverage([0.0, np.nan], NORMAL), "y must be finite, got nan in row 1 (1 such)"),
+        (lambda: crps([np.inf, 0.0], NORMAL), "y must be finite, got inf in row 0 (1 such)"),
+        (lambda: coverage([0.0], NORMAL), "y must have shape (2,) to fit distribution, got (1,)"),
     ],
 )
 def test_message(call, message: str) -> None:
