@@ -37,7 +37,7 @@ def published_numbers(priors: pd.Series | None = None, folder: Path = HERE) -> p
     largest = numbers.dataset.map(numbers.groupby("dataset").n_train.max())
     numbers = numbers.assign(
         learn=numbers.n_train.fillna(largest), at=numbers.radius.where(numbers.radius > 0), seed=0, openml=numbers.dataset.astype(int),
-    ).drop(columns=["item", "source", "n_train", "radius"])  # fmt: skip
+    ).drop(columns=["item", "kind", "page", "source", "n_train", "radius", "note"])  # fmt: skip
     numbers = numbers[largest.notna()].astype({"learn": int})
     if priors is None:
         return numbers

@@ -54,7 +54,10 @@ def test_published_counts_and_medians_at_the_largest_samples() -> None:
 
 def test_published_rows_cover_every_table_method_and_radius() -> None:
     stored = pd.read_csv(HERE / "published.csv")
-    assert list(stored.columns) == ["item", "source", "dataset", "n_train", "radius", "metric", "method", "value"]
+    about = ["item", "kind", "page", "source"]
+    assert list(stored.columns) == [*about, "dataset", "n_train", "radius", "metric", "method", "value", "note"]
+    assert set(stored.item) == {"Figure 2"} and set(stored.kind) == {"stored"} and set(stored.page) == {7}
+    assert set(stored[stored.note.notna()].dataset) == {23517} and stored.dataset.nunique() == N_TABLES + 1
     assert not stored.duplicated(["dataset", "n_train", "radius", "metric", "method"]).any()
     on_test, far = stored[stored.n_train.notna()], stored[stored.n_train.isna()]
     assert (on_test.groupby(["metric", "method"]).size() == 3 * 45).all() and set(on_test.metric) == {"error", "ece_by_edges"}
