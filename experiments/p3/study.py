@@ -86,7 +86,7 @@ def table(frame: pd.DataFrame, study: Study, dataset: str, metric: str) -> str:
     """One metric of one data set in distribution: a line for each method, published or run, a column for each set out of distribution."""
     published = read_published(Path(__file__).parent)
     theirs = study.stands_for.get(dataset, dataset)
-    published = published[(published.dataset == theirs) & (published.metric == METRICS[metric])]
+    published = published[(published.dataset == theirs) & (published.metric == METRICS[metric]) & published.value.notna()]
     lines = head([f"{METRICS[metric]}, {study.datasets[dataset]} against", *study.sets.values()])
     for title, (method, items) in study.published.items():
         printed = [_printed(published, method, items, study.stands_for.get(name, name)) for name in study.sets]
