@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 ARGS ?= dataset=spiral method=kdf
 MARKED ?= not slow
+SCALE ?= workstation
 
 BIN := $(VENV)/bin
 INSTALL = $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --use-pep517 --constraint constraints.txt
@@ -12,7 +13,7 @@ TWICE = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/pytest
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: run test slow bench lint format clean help
+.PHONY: run test slow bench reproduce-paper lint format clean help
 
 run: $(VENV)/.run  ## install, then run the kernel density forest on the spiral (others: make run ARGS="dataset=digits method=kdf")
 	@$(BIN)/kdg run $(ARGS)
@@ -35,6 +36,9 @@ bench: $(VENV)/.dev  ## time forest and network graphs against their parents, sw
 	@$(BIN)/python scripts/bench_sweep.py
 	@$(BIN)/python scripts/bench_everyday.py --suite
 
+reproduce-paper: $(VENV)/.run  ## every published number beside ours, on one page: make reproduce-paper SCALE=smoke (or workstation, paper)
+	@$(BIN)/kdg reproduce --scale $(SCALE)
+
 lint: $(VENV)/.dev  ## check style, types, and that docstrings give shapes and sources
 	@$(BIN)/ruff check --quiet --output-format concise
 	@$(BIN)/ruff format --quiet --check --output-format concise || { echo "not formatted as above; make format does it" >&2; exit 1; }
@@ -50,7 +54,7 @@ clean:  ## remove the virtual environment and what tests and builds left; output
 	@find conf kdgraph scripts tests -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 help:  ## list these commands
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 $(VENV)/.created:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \

@@ -15,7 +15,7 @@ from experiments.common.claims import Claim, verdicts
 from experiments.common.command import tell
 from experiments.common.markdown import counted, head, line
 from experiments.common.runs import Record, runs_of
-from experiments.p5.records import against, chosen_k, found, frame_of, of, said
+from experiments.p5.records import Shown, against, chosen_k, found, frame_of, in_published_terms, of, said
 from kdgraph.results.comparison.paired import wilcoxon
 
 EXPERIMENT = "paper/p5/diamonds"
@@ -107,6 +107,16 @@ def _lower(frame: pd.DataFrame, method: str) -> tuple[float, pd.Series]:
     """Wilcoxon's p, two-sided, and differences of the RMSE from the network's own, by seed."""
     differences = (of(frame, method, "rmse") - of(frame, "network", "rmse")).dropna()
     return (wilcoxon(differences.to_numpy()) if np.any(differences) else 1.0), differences
+
+
+def measured(folder: Path) -> pd.DataFrame:
+    """Its numbers as :func:`experiments.p5.records.in_published_terms` has them; what the paper has not stands beside its local row."""
+    rows = {}
+    for parent, (_, row) in CALLED.items():
+        for end, (called, after) in AFTER.items():
+            rows[parent + end] = (row + after, "") if after is not None else (row + AFTER["_local_1000"][1], called.removesuffix(" (ours)"))
+    shown = {"rmse": Shown("RMSE")} | {metric: Shown("coverage", level) for level, (metric, _) in LEVELS.items()}
+    return in_published_terms(frame_of(read(folder), PARENTS), "Table 3", "diamonds", rows, shown)
 
 
 def read(folder: Path) -> list[Record]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -19,6 +19,14 @@ from kdgraph.runner.stages import split
 
 TRUTH = "truth"
 """The row of the true distribution."""
+
+
+class Shown(NamedTuple):
+    """A metric as a paper's table has it: its name, the level of its interval, and the factor of its unit."""
+
+    metric: str
+    level: float | None = None
+    factor: float = 1.0
 
 
 def frame_of(records: Iterable[Record], parents: Mapping[str, str]) -> pd.DataFrame:
@@ -64,6 +72,27 @@ def of_truth(records: Iterable[Record], dropout: float | None = None) -> pd.Data
 def of(frame: pd.DataFrame, method: str, metric: str) -> pd.Series:
     """Values by seed."""
     return frame[(frame.method == method) & (frame.metric == metric)].set_index("seed").value
+
+
+def in_published_terms(
+    frame: pd.DataFrame, item: str, dataset: str, methods: Mapping[str, tuple[str | None, str]], metrics: Mapping[str, Shown]
+) -> pd.DataFrame:
+    """Numbers as ``published.csv`` tells them apart: ``item, dataset, metric, method, level, seed, variant, value``.
+
+    Parameters
+    ----------
+    frame : of :func:`frame_of`.
+    item, dataset : the table, and what it is of.
+    methods : method → its row in the paper, and the title of a variant of ours that stands in that row; no row: left out.
+    metrics : metric → the paper's, the level of its interval, and what it is multiplied with.
+    """
+    rows = [
+        {"item": item, "dataset": dataset, "metric": shown.metric, "method": methods[method][0], "level": shown.level, "seed": seed}
+        | {"variant": methods[method][1], "value": shown.factor * value}
+        for method, seed, metric, value in frame[["method", "seed", "metric", "value"]].itertuples(index=False)
+        if (shown := metrics.get(metric)) is not None and methods.get(method, (None, ""))[0] is not None
+    ]
+    return pd.DataFrame(rows)
 
 
 def found(frame: pd.DataFrame, method: str, metric: str, digits: int, factor: float = 1.0) -> str:

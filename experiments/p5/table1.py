@@ -15,7 +15,7 @@ from experiments.common.claims import Claim, verdicts
 from experiments.common.command import tell
 from experiments.common.markdown import counted, head, line, number
 from experiments.common.runs import Record, runs_of
-from experiments.p5.records import TRUTH, chosen_k, found, frame_of, of, of_truth, said
+from experiments.p5.records import TRUTH, Shown, chosen_k, found, frame_of, in_published_terms, of, of_truth, said
 
 EXPERIMENT = "paper/p5/table1"
 ROWS = {
@@ -113,6 +113,20 @@ def _agrees(method: str, metric: str, values: pd.Series, mean: float, deviation:
     digits = {"mse_mean": 0, "coverage": 4, "smis": 3}[metric]
     text = f"{metric} of {ROWS[method][0]} is that of another computation, within 3 standard errors"
     return Claim(text, bool(abs(z) <= 3), f"{values.mean():.{digits}f} and {mean:.{digits}f}, {z:+.1f} standard errors apart")
+
+
+def measured(folder: Path) -> pd.DataFrame:
+    """Its numbers as :func:`experiments.p5.records.in_published_terms` has them."""
+    frame = frame_of(read(folder), {"linear": "linear"})
+    rows = {method: (row, "") for method, (_, row) in ROWS.items()}
+    rows |= {"local_pit": ("local_pit", "k chosen"), LINEAR: ("local_pit", "local-linear, k chosen")}
+    shown = {
+        "mse_mean": Shown("MSE"),
+        "kl": Shown("KL divergence"),
+        "coverage": Shown("coverage (%)", 0.95, 100),
+        "smis": Shown("sMIS", 0.95),
+    }
+    return in_published_terms(frame, "Table 1", "heteroscedastic", rows, shown)
 
 
 def read(folder: Path) -> list[Record]:

@@ -15,7 +15,7 @@ from experiments.common.claims import Claim, verdicts
 from experiments.common.command import tell
 from experiments.common.markdown import counted, head, line
 from experiments.common.runs import Record, runs_of
-from experiments.p5.records import TRUTH, chosen_k, found, frame_of, of, of_truth, said
+from experiments.p5.records import TRUTH, Shown, chosen_k, found, frame_of, in_published_terms, of, of_truth, said
 
 EXPERIMENT = "paper/p5/table2"
 PARENTS = {"mlp_lognormal": "wsir", "mc_dropout": "mc_dropout"}
@@ -34,6 +34,9 @@ ROWS = {
 SHARE = r"_(05|50)(?=$|_)"
 """What the names of methods say of their share of dropout."""
 CHOSEN = re.compile("_local(_linear)?$")
+PUBLISHED_DROPOUT = 0.5
+BETWEEN = {"_local": "k chosen", "_local_linear": "local-linear, k chosen"}
+"""End of a method of ours → its title."""
 RADIUS = {"wsir": "wsir_local_radius", "mc_dropout": "mc_dropout_local_radius"}
 NOTE = """Mean ± standard deviation over seeds. MSE is to y, so the true distribution has what no prediction goes below; *excess* is the MSE
 to the true mean. KL is that of the truth from the prediction in 30 bins of its mass, *gap* the largest of 20 cells between coverage and
@@ -42,8 +45,7 @@ to the true mean. KL is that of the truth from the prediction in 30 bins of its 
 
 def beside(records: Sequence[Record]) -> str:
     """Table 2, published and found, and what is claimed of it, for each share of dropout, of the records of a sweep; markdown."""
-    frame = frame_of(records, PARENTS)
-    frame = frame.assign(method=frame.method.str.replace(SHARE, "", regex=True)).drop_duplicates(["method", "seed", "dropout", "metric"])
+    frame = _frame(records)
     if frame.empty:
         return "no run of the networks on Rosenbrock's function is there"
     parts = []
@@ -57,6 +59,12 @@ def beside(records: Sequence[Record]) -> str:
             verdicts(told) if (told := list(claims(here))) else "",
         ]
     return "\n\n".join(part for part in [*parts, NOTE] if part)
+
+
+def _frame(records: Sequence[Record]) -> pd.DataFrame:
+    """Methods without their share of dropout, which has a column."""
+    frame = frame_of(records, PARENTS)
+    return frame.assign(method=frame.method.str.replace(SHARE, "", regex=True)).drop_duplicates(["method", "seed", "dropout", "metric"])
 
 
 def table(frame: pd.DataFrame) -> str:
@@ -97,6 +105,23 @@ def claims(frame: pd.DataFrame) -> Iterable[Claim]:
         covered = 100 * of(frame, local, "coverage")
         text = f"the coverage of {ROWS[local][0]} is within a point of 95 % (published 94.3 and 94.7)"
         yield Claim(text, bool(abs(covered.mean() - 95) < 1), f"{covered.mean():.1f} %")
+
+
+def measured(folder: Path) -> pd.DataFrame:
+    """Its numbers as :func:`experiments.p5.records.in_published_terms` has them; another share of dropout is a variant."""
+    records = read(folder)
+    frame, parts = _frame(records), []
+    for dropout in frame.dropout.unique():
+        some = [record for record in records if record["config"]["parent"].get("dropout") == dropout]
+        here = pd.concat([frame[frame.dropout == dropout], of_truth(some, dropout)])
+        at = "" if dropout == PUBLISHED_DROPOUT else f"dropout {dropout:g}"
+        rows = {method: (row, at) for method, (_, row) in ROWS.items() if method != TRUTH or not at}
+        for parent, local in RADIUS.items():
+            row = ROWS[local][1]
+            rows |= {f"{parent}{end}": (row, ", ".join(filter(None, [called, at]))) for end, called in BETWEEN.items()}
+        shown = {"mse_y": Shown("MSE"), "coverage": Shown("coverage (%)", 0.95, 100), "smis": Shown("sMIS", 0.95)}
+        parts.append(in_published_terms(here, "Table 2", "rosenbrock", rows, shown))
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
 
 def read(folder: Path) -> list[Record]:

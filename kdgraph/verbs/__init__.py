@@ -7,6 +7,7 @@ VERBS = {
     "table": ("table [key=value …]", "every number of finished runs, on the terminal or as a file"),
     "compare": ("compare [key=value …]", "methods over seeds and data sets: means, wins and losses, tests"),
     "report": ("report [key=value …]", "one HTML page of finished runs: by method, by data set, run by run"),
+    "reproduce": ("reproduce [p5 …]", "every published number of the papers beside ours, on one page"),
     "predict": ("predict --run DIR …", "the model of a finished run on new rows: probabilities and an OOD score"),
     "gc": ("gc [--out DIR]", "delete what the store keeps for no finished run"),
     "list": ("list [group]", "what there is to choose from"),

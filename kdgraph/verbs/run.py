@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,9 @@ if TYPE_CHECKING:
     import argparse
 
     from kdgraph.config import Job, Plan
+    from kdgraph.runner.at_hand import Absent
     from kdgraph.runner.launch import Outcome
+    from kdgraph.runner.watch import Watch
 
 
 def main(arguments: list[str]) -> int:
@@ -30,31 +33,68 @@ def main(arguments: list[str]) -> int:
         return 0
     planned = planned_by(args)
     from kdgraph.report.terminal import watching
-    from kdgraph.runner.at_hand import by_reason, fetch_all
-    from kdgraph.runner.launch import Outcome, launch, with_hydra
-    from kdgraph.runner.rundir import RunDir
+    from kdgraph.runner.launch import with_hydra
 
     if args.help or args.cfg or args.info:
         with_hydra(rest)
         return 0
+    with watching() as watch:
+        done = carried_out(planned, watch)
+    code = _tell(done.outcomes, planned, done.before, args)
+    tell_absent(done.absent)
+    return code or (0 if done.outcomes else NotAtHand.exit_code)
+
+
+@dataclass(frozen=True)
+class CarriedOut:
+    """How the jobs of a plan ended, in its order.
+
+    Attributes
+    ----------
+    outcomes : of all that could be started.
+    before : those that were done already.
+    absent : run id → what is not at hand.
+    """
+
+    outcomes: Sequence[Outcome]
+    before: set[Job]
+    absent: Mapping[str, Absent]
+
+
+def carried_out(planned: Plan, watch: Watch) -> CarriedOut:
+    """Check all jobs, fetch their data, run what is not done.
+
+    Raises
+    ------
+    KdgError
+        A config cannot be run, or the only job's data are not at hand.
+    """
+    from kdgraph.runner.at_hand import fetch_all
+    from kdgraph.runner.launch import Outcome, launch
+    from kdgraph.runner.rundir import RunDir
+
     todo, found = split_by_record(planned)
     for job in found:
         RunDir(job.run_dir).tidy()
-    with watching() as watch:
-        watch.begin(f"checking {len(todo):,} runs")
-        check_jobs(planned, todo)
-        _make_folders(todo)
-        watch.begin("data")
-        absent = fetch_all(todo, watch.note)
-        if absent and not planned.multirun:
-            raise next(iter(absent.values())).error
-        ended = launch(planned, [job for job in todo if job.config.run_id not in absent], len(found), watch)
+    watch.begin(f"checking {len(todo):,} runs")
+    check_jobs(planned, todo)
+    _make_folders(todo)
+    watch.begin("data")
+    absent = fetch_all(todo, watch.note)
+    if absent and not planned.multirun:
+        raise next(iter(absent.values())).error
+    ended = launch(planned, [job for job in todo if job.config.run_id not in absent], len(found), watch)
     outcomes = [*ended, *(Outcome(job, record) for job, record in found.items())]
     place = {job: place for place, job in enumerate(planned.jobs)}
-    code = _tell(sorted(outcomes, key=lambda outcome: place[outcome.job]), planned, set(found), args)
+    return CarriedOut(sorted(outcomes, key=lambda outcome: place[outcome.job]), set(found), absent)
+
+
+def tell_absent(absent: Mapping[str, Absent]) -> None:
+    """A line for each reason, on stderr."""
+    from kdgraph.runner.at_hand import by_reason
+
     for reason, names in by_reason(absent.values()).items():
         print(f"kdg: not runnable: {', '.join(names)} ({reason})", file=sys.stderr)
-    return code or (0 if outcomes else NotAtHand.exit_code)
 
 
 def _make_folders(todo: Sequence[Job]) -> None:

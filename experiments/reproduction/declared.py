@@ -1,0 +1,78 @@
+"""What a paper declares about its numbers: which studies make them, at which sizes, and which way of each metric is better."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import pandas as pd
+
+Scale = Literal["smoke", "workstation", "paper"]
+SCALES: tuple[Scale, ...] = ("smoke", "workstation", "paper")
+"""Minutes, on simulations and small real data; hours on two cores; the sizes of the papers."""
+Better = Literal["lower", "higher"] | float | Callable[[Mapping[str, object]], float]
+"""Which way is better: down, up, or towards a number, which may depend on the published row (the level of an interval)."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """How a study is done at one scale.
+
+    Attributes
+    ----------
+    runs : of each sweep the words after ``kdg run -m``.
+    differs : what is not as in the paper, for the page; empty where nothing is.
+    minutes : that it takes on two cores, as seen; None where nobody has seen it.
+    """
+
+    runs: Sequence[tuple[str, ...]]
+    differs: str = ""
+    minutes: float | None = None
+
+
+@dataclass(frozen=True)
+class Study:
+    """What makes the numbers of one table, figure or section.
+
+    Attributes
+    ----------
+    items : what it makes, as ``published.csv`` calls it.
+    sizes : by scale; a scale that is not here is not offered.
+    measured : a folder of its runs → a row for each number: the columns by which ``published.csv`` tells its numbers apart, ``seed``,
+        ``value``, and ``variant``, empty for the paper's own method, else the title of one of ours that stands in its place.
+    repeats : over how many repetitions the paper averaged; 1 where it does not say.
+    """
+
+    items: tuple[str, ...]
+    sizes: Mapping[Scale, Size]
+    measured: Callable[[Path], pd.DataFrame]
+    repeats: int = 1
+
+
+@dataclass(frozen=True)
+class Paper:
+    """One paper.
+
+    Attributes
+    ----------
+    name, title : "p5", and how it is cited.
+    folder : where its ``published.csv`` lies, and ``reasons.csv`` if there is one.
+    studies : that make its numbers.
+    better : metric as published → which way is better; a metric that is not here has no better, only a match.
+    about : columns of ``published.csv``, beside the usual ones, that tell of a number and not what it is of.
+    items : the only ones that are asked for; None: all.
+    """
+
+    name: str
+    title: str
+    folder: Path
+    studies: Sequence[Study]
+    better: Mapping[str, Better] = field(default_factory=dict)
+    about: frozenset[str] = frozenset()
+    items: tuple[str, ...] | None = None
+
+    def study_of(self, item: str) -> Study | None:
+        """The one that makes an item; None where none does."""
+        return next((study for study in self.studies if item in study.items), None)

@@ -1,0 +1,80 @@
+"""``kdg reproduce``: every published number of papers beside ours, made here."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kdgraph.errors import UsageError
+from kdgraph.verbs.flags import Flags
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from experiments.reproduction.work import Task
+
+MORE = """\
+Words name papers, and tables or figures of the paper before them: kdg reproduce p5 'Table 1' 'Table 2'; without words, all papers.
+What is done is not done again, so the same command goes on where one was stopped.
+smoke takes minutes, on simulations and small real data; workstation hours on two cores; paper has the papers' own sizes."""
+
+
+def main(arguments: list[str]) -> int:
+    """Run what is not done, write the page, and return the exit code."""
+    args = _parser().parse_args(arguments)
+    _need_experiments()
+    from experiments.reproduction.page import write
+    from experiments.reproduction.papers import chosen
+    from experiments.reproduction.work import estimate, tasks_of
+    from kdgraph.report.terminal import show
+
+    out = Path(args.out) / args.scale
+    papers = chosen(args.words)
+    tasks = list(tasks_of(papers, args.scale, out))
+    show(estimate(tasks))
+    if args.plan:
+        return 0
+    code = 0 if args.no_runs else _run(tasks)
+    written = write(papers, tasks, args.scale, out, shlex.join(["kdg", "reproduce", *arguments]))
+    show(f"\n{written}")
+    return code
+
+
+def _run(tasks: Sequence[Task]) -> int:
+    """Each after the other; 1 if a run failed."""
+    from kdgraph.report.terminal import watching
+    from kdgraph.verbs.run import carried_out, tell_absent
+
+    failed = 0
+    for task in tasks:
+        for sweep in task.sweeps:
+            with watching() as watch:
+                watch.note(f"{task.called}: {len(sweep.jobs):,} runs")
+                done = carried_out(sweep, watch)
+            tell_absent(done.absent)
+            for outcome in done.outcomes:
+                if outcome.record is None:
+                    failed += 1
+                    print(f"kdg: failed: {outcome.failure}\n  kdg run {shlex.join(outcome.job.overrides)}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+def _need_experiments() -> None:
+    try:
+        import experiments.reproduction.papers  # noqa: F401
+    except ModuleNotFoundError as error:
+        if not (error.name or "").startswith("experiments"):
+            raise
+        raise UsageError("kdg reproduce needs experiments/, which a checkout of kdgraph has and a wheel has not; call it there") from error
+
+
+def _parser() -> Flags:
+    parser = Flags("reproduce", "Every published number beside ours, on one page.", MORE)
+    parser.add_argument("words", nargs="*", metavar="PAPER [ITEM …]", help="p1 to p5, and their tables and figures (default: all)")
+    parser.add_argument("--scale", choices=("smoke", "workstation", "paper"), default="workstation", help="(default: workstation)")
+    parser.add_argument("--out", default="outputs/reproduction", metavar="DIR", help="runs and page (default: outputs/reproduction)")
+    parser.add_argument("--plan", action="store_true", help="say what would run and how long it may take, and end")
+    parser.add_argument("--no-runs", action="store_true", help="only the page, of what is done")
+    return parser

@@ -1,0 +1,120 @@
+"""The page of published numbers: what it shows, what it is made of, and how its papers are named."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from experiments.reproduction.declared import Paper, Size, Study
+from experiments.reproduction.page import write
+from experiments.reproduction.papers import NAMES, chosen, items_of, paper
+from experiments.reproduction.reasons import reasons_of
+from experiments.reproduction.work import Task, estimate
+from kdgraph.errors import UsageError
+from kdgraph.verbs.reproduce import main
+
+PUBLISHED = """item,kind,page,row,column,source,dataset,metric,method,value,note
+Table 1,table,3,Forest,error,"Table 1",wine,error,forest,0.25,
+Table 1,table,3,<b>Net</b>,error,"Table 1",wine,error,net,0.50,
+Table 2,table,4,Net,error,"Table 2",photos,error,net,0.75,
+Table 2,table,4,Other,error,"Table 2",photos,error,other,,lost in the text
+"""
+REASONS = """kind,item,method,reason,shown_by
+differs,Table 1,net,It is another network.,run 7
+missing,Table 2,,photos can be had from nobody,
+"""
+
+
+def little(folder: Path) -> Paper:
+    (folder / "published.csv").write_text(PUBLISHED)
+    (folder / "reasons.csv").write_text(REASONS)
+    rows = [("forest", "", [0.24, 0.26]), ("net", "", [0.7, 0.71]), ("net", "wide", [0.3, 0.3])]
+    measured = pd.DataFrame(
+        [
+            {"item": "Table 1", "dataset": "wine", "metric": "error", "method": method, "seed": seed, "value": value, "variant": variant}
+            for method, variant, values in rows
+            for seed, value in enumerate(values)
+        ]
+    )
+    study = Study(("Table 1",), {"smoke": Size([], differs="two seeds", minutes=3)}, lambda folder: measured)
+    return Paper("p0", "Nobody, Nothing, 1999", folder, [study], {"error": "lower"})
+
+
+def test_every_number_has_a_verdict_and_its_reason(tmp_path) -> None:
+    of = little(tmp_path)
+    task = Task(of, of.studies[0], of.studies[0].sizes["smoke"], [])
+    (tmp_path / "out").mkdir()
+    told = write([of], [task], "smoke", tmp_path / "out", "kdg reproduce")
+    assert "| p0 | 4 | 1 | 0 | 1 | 0 | 0 | 1 | 1 | 50 % |" in told
+    text = (tmp_path / "out" / "page.md").read_text()
+    assert "| Forest | error | 0.25 | 0.25 ± 0.01 (n = 2) | 0.00 | 0.03 | match | – |  |" in text
+    assert "differs, same ranking | 0.30 ± 0.00 (n = 2) | It is another network. (run 7) |" in text
+    assert "not runnable here | photos can be had from nobody |" in text and "lost in the text |" in text
+    assert "At scale smoke: two seeds." in text and "Not made at scale smoke." in text
+    cells = pd.read_csv(tmp_path / "out" / "cells.csv")
+    assert cells.verdict.tolist() == ["match", "differs, same ranking", "not runnable here", "lost in the text"]
+    assert cells["ours: wide"].tolist()[1] == pytest.approx(0.3)
+
+
+def test_the_page_needs_nothing_else(tmp_path) -> None:
+    of = little(tmp_path)
+    write([of], [], "paper", tmp_path / "out", "kdg reproduce <x>")
+    page = (tmp_path / "out" / "page.html").read_text()
+    assert "&lt;b&gt;Net&lt;/b&gt;" in page and "<b>Net</b>" not in page and "kdg reproduce &lt;x&gt;" in page
+    assert not re.search(r"(src|href)=\"(?!#)", page) and "page 3" in page
+
+
+def test_the_estimate_is_by_table(tmp_path) -> None:
+    of = little(tmp_path)
+    study = of.studies[0]
+    tasks = [Task(of, study, Size([], minutes=minutes), []) for minutes in (3, None)]
+    assert estimate(tasks).splitlines()[1].split() == ["p0", "Table", "1", "0", "0"]  # no run is left, so no time is
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [("kind,reason\nmissing,x\n", "it lacks shown_by"), ("kind,reason,shown_by\nmissing,x,\nother,x,\n", "line 3 must be of kind")],
+)
+def test_reasons_that_cannot_be_read_are_told(tmp_path, lines, message) -> None:
+    (tmp_path / "reasons.csv").write_text(lines)
+    with pytest.raises(ValueError, match=message):
+        reasons_of(tmp_path)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_a_paper_declares_is_there(name) -> None:
+    """Items and metrics as its file has them, reasons that can be read, at least one scale for each study."""
+    of = paper(name)
+    items = items_of(of)
+    for study in of.studies:
+        assert study.sizes and set(study.items) <= set(items)
+    published = pd.read_csv(of.folder / "published.csv")
+    assert set(of.better) <= set(published.metric)
+    for reason in reasons_of(of.folder):
+        assert set(reason.of) <= set(published.columns) and any(reason.is_of(dict(row)) for _, row in published.iterrows())
+
+
+def test_words_name_papers_and_their_items() -> None:
+    assert [of.name for of in chosen([])] == list(NAMES)
+    (only,) = chosen(["p5", "table 1"])
+    assert only.items == ("Table 1",) and [study.items for study in only.studies] == [("Table 1",)]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [(["q9"], "'q9' is no paper; there are p5"), (["p5", "Tabel 1"], "p5 has no 'Tabel 1'; did you mean 'Table 1'?")],
+)
+def test_words_that_name_nothing_are_told(words, message) -> None:
+    with pytest.raises(UsageError) as raised:
+        chosen(words)
+    assert str(raised.value) == message
+
+
+def test_the_plan_is_told_and_nothing_runs(tmp_path, capsys) -> None:
+    assert main(["p5", "Table 1", "--scale", "smoke", "--plan", "--out", str(tmp_path)]) == 0
+    told = capsys.readouterr().out
+    assert re.search(r"p5 Table 1 +6 +0 +a minute", told) and "about a minute on two cores" in told
+    assert not (tmp_path / "smoke" / "page.html").exists()
