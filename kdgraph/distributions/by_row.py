@@ -136,20 +136,22 @@ class RankedEcdf(RowEcdf):
 
 @dataclass(frozen=True, eq=False)
 class ScoredEcdf(RowEcdf):
-    """Rows have PIT values of their own, kept as normal scores Φ⁻¹(p): what a local-linear correction has made of them.
+    """Rows have PIT values of their own, kept as normal scores (:func:`scores_of`): what a local-linear correction has made of them.
 
     Attributes
     ----------
     scores : Float32[n, k], increasing in each row.
+    last : see :func:`scores_of`.
     """
 
     scores: np.ndarray
+    last: float | None = None
     function: Callable[[np.ndarray], np.ndarray] | None = None
 
     _keys_are = "scores"
 
     @classmethod
-    def of(cls, scores: np.ndarray, weights: np.ndarray) -> ScoredEcdf:
+    def of(cls, scores: np.ndarray, weights: np.ndarray, last: float | None = None) -> ScoredEcdf:
         """From scores and weights, Float[n, k], in any order; sorted as :meth:`RankedEcdf.of` does, an eighth of the time of an argsort."""
         scores, weights = (np.ascontiguousarray(each, dtype=np.float32) for each in (scores, weights))
         packed = np.where(weights > 0, _ordered(scores), np.uint32(0xFFFFFFFF)).astype(np.uint64)  # those of no weight last
@@ -157,20 +159,49 @@ class ScoredEcdf(RowEcdf):
         packed |= weights.view(np.uint32)
         packed.sort(axis=1)
         weights = (packed & np.uint64(0xFFFFFFFF)).astype(np.uint32).view(np.float32)
-        last = np.maximum((weights > 0).sum(axis=1)[:, None] - 1, 0)
+        end = np.maximum((weights > 0).sum(axis=1)[:, None] - 1, 0)
         keys = (packed >> np.uint64(32)).astype(np.uint32)
-        return cls(weights, _unordered(np.minimum(keys, np.take_along_axis(keys, last, axis=1))))
+        return cls(weights, _unordered(np.minimum(keys, np.take_along_axis(keys, end, axis=1))), last)
 
     def moved(self, function: Callable[[np.ndarray], np.ndarray]) -> ScoredEcdf:  # noqa: D102 - as in the base
         return replace(self, function=function)
 
     def _key_of(self, p: np.ndarray) -> np.ndarray:
         with np.errstate(over="ignore"):
-            return Normal.standard_at(p).astype(np.float32)
+            return scores_of(p, self.last).astype(np.float32)
 
     def _level_of(self, keys: np.ndarray) -> np.ndarray:
-        levels = Normal.standard_levels(keys.astype(np.float64))
+        levels = _levels_of(keys.astype(np.float64), self.last)
         return levels if self.function is None else self.function(levels)
+
+
+def scores_of(pits: np.ndarray, last: float | None = None) -> np.ndarray:
+    """Normal scores Φ⁻¹(p) of PIT values, elementwise.
+
+    Parameters
+    ----------
+    pits : :meth:`~kdgraph.distributions.Distribution.levels`, also below 0 and above 1.
+    last : where these are standard deviations beyond the last value of a sample, the score of that value, from which scores go on with
+        them (:meth:`~kdgraph.distributions.Distribution.last_score`); None: they are standardised values, as of a normal distribution.
+
+    Examples
+    --------
+    >>> scores_of(np.array([0.5, 0.9999, 1.5]), last=2.0).tolist()
+    [0.0, 2.0, 2.5]
+    """
+    if last is None:
+        return Normal.standard_at(pits)
+    inside = np.clip(pits, 0.0, 1.0)
+    return np.clip(Normal.standard_ppf(inside), -last, last) + (pits - inside)
+
+
+def _levels_of(scores: np.ndarray, last: float | None) -> np.ndarray:
+    """The inverse of :func:`scores_of`."""
+    if last is None:
+        return Normal.standard_levels(scores)
+    inside = np.clip(scores, -last, last)
+    beyond = scores - inside
+    return np.where(beyond == 0, Normal.standard_cdf(inside), beyond + (beyond > 0))
 
 
 def _ordered(values: np.ndarray) -> np.ndarray:

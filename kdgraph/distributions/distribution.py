@@ -75,6 +75,10 @@ class Distribution(ABC):
         """The values that have these :meth:`levels`: Float[n, m] of Float[m], the same for every row, or of Float[n, m]."""
         return self.ppf(levels)
 
+    def last_score(self) -> float | None:
+        """Of a family whose :meth:`levels` beyond its last value are standard deviations, the normal score of that value; else None."""
+        return None
+
     def standard(self) -> Standard | None:
         """What rows have in common, if they differ in location and scale alone; else None."""
         return None

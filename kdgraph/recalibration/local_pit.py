@@ -133,6 +133,7 @@ class LocalPit(PostHocRegressor):
         pits = pits_of(base, calibration.y, self.random_state)
         self.pits_, self.n_clipped_, self.about_pits_ = pits.values, pits.n_clipped, pits.describe()
         self.scores_ = normal_scores(base, self.pits_) if self.degree else np.empty(0)
+        self.last_ = base.last_score()
         search, n = NeighbourSearch(self.at_, eps=self.eps), len(self.pits_)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         own = np.random.default_rng(seed).permutation(n)[: self.n_choose]
@@ -206,7 +207,7 @@ class LocalPit(PostHocRegressor):
     def _map(self, near: Near, at: Any, table: tuple[np.ndarray, np.ndarray]) -> RowEcdf:
         if not self.degree:
             return RankedEcdf.of_ranks(*table, near.rows, near.weight)
-        return ScoredEcdf.of(without_slopes(self.scores_, self.at_, near.rows, near.weight, at), near.weight)
+        return ScoredEcdf.of(without_slopes(self.scores_, self.at_, near.rows, near.weight, at), near.weight, self.last_)
 
     def _race(self, search: NeighbourSearch, base: Distribution, y: np.ndarray, own: np.ndarray) -> Race | None:
         """CRPS of calibration rows by their k nearest others, for each k; none where there are too few rows to choose."""

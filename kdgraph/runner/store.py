@@ -22,8 +22,10 @@ from kdgraph.runner.files import write_atomically
 from kdgraph.runner.heard import heard_warnings
 from kdgraph.runner.watch import Watch
 
-CODE_SCHEMA = {"fit": 3, "calibrate": 8, "parent_says": 1, "space": 2, "evaluate": 9}
-"""Version of what each stage does; raise it with a change that alters its values, and old entries are no longer found."""
+CODE_SCHEMA = {"fit": 3, "calibrate": 9, "parent_says": 1, "space": 2, "evaluate": 9}
+"""Version of what each stage does; raise it with a change that alters its values, and old entries are no longer found, nor those of
+stages that build on it."""
+BUILDS_ON = {"calibrate": ("fit", "space"), "parent_says": ("fit",), "space": ("fit",), "evaluate": ("fit", "space", "calibrate")}
 FOLDER = ".store"
 """Of the store, in the folder of runs."""
 SUFFIX, CLAIM = ".kdg", ".claim"
@@ -51,12 +53,13 @@ def make(function: Callable[[], Any]) -> Made:
 
 
 def stage_key(stage: str, data: str, config: Mapping[str, Any], seed: int) -> str:
-    """Hex key of a stage: its code, the fingerprint of its data, its config with all earlier ones, the seed.
+    """Hex key of a stage: its code and that of what it builds on, the fingerprint of its data, its config with all earlier ones, the seed.
 
     Numbers belong to the libraries that computed them, so their versions are part of the key too.
     """
     libraries = {name: version(name) for name in ("numpy", "scikit-learn", "torch")}
-    parts = [stage, CODE_SCHEMA[stage], data, config, seed, libraries]
+    code = {name: CODE_SCHEMA[name] for name in (stage, *BUILDS_ON.get(stage, ()))}
+    parts = [stage, code, data, config, seed, libraries]
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
 
 

@@ -151,6 +151,16 @@ def test_every_part_of_the_key_counts(monkeypatch):
     assert len({key, *others}) == 6
 
 
+@pytest.mark.parametrize("stage", list(CODE_SCHEMA))
+def test_what_builds_on_other_code_is_made_again(stage, monkeypatch):
+    """Else numbers of an old recalibrator would be shown as those of the new one."""
+    before = {name: stage_key(name, "data", {}, 0) for name in CODE_SCHEMA}
+    monkeypatch.setitem(CODE_SCHEMA, stage, CODE_SCHEMA[stage] + 1)
+    changed = {name for name in CODE_SCHEMA if stage_key(name, "data", {}, 0) != before[name]}
+    builds_on = {"fit": set(CODE_SCHEMA), "space": {"calibrate", "evaluate"}, "calibrate": {"evaluate"}}
+    assert changed == {stage} | builds_on.get(stage, set())
+
+
 def test_what_cannot_be_saved_is_made_each_time_and_said_once(store, notes):
     make = Maker({"callback": lambda: 1})
     made = store.get_or_make("fit", "a" * 64, make)
