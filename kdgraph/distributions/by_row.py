@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from kdgraph.distributions.normal import Normal
 from kdgraph.distributions.pit_map import PitMap
 from kdgraph.distributions.row_steps import count_in_rows, shares, steps_at, steps_up_to
 from kdgraph.distributions.rows import blocks, rows_at
+from kdgraph.distributions.scores import Scores, Standardised
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,22 +136,22 @@ class RankedEcdf(RowEcdf):
 
 @dataclass(frozen=True, eq=False)
 class ScoredEcdf(RowEcdf):
-    """Rows have PIT values of their own, kept as normal scores (:func:`scores_of`): what a local-linear correction has made of them.
+    """Rows have PIT values of their own, kept as normal scores: what a local-linear correction has made of them.
 
     Attributes
     ----------
     scores : Float32[n, k], increasing in each row.
-    last : see :func:`scores_of`.
+    scale : of the scores.
     """
 
     scores: np.ndarray
-    last: float | None = None
+    scale: Scores = field(default_factory=Standardised)
     function: Callable[[np.ndarray], np.ndarray] | None = None
 
     _keys_are = "scores"
 
     @classmethod
-    def of(cls, scores: np.ndarray, weights: np.ndarray, last: float | None = None) -> ScoredEcdf:
+    def of(cls, scores: np.ndarray, weights: np.ndarray, scale: Scores | None = None) -> ScoredEcdf:
         """From scores and weights, Float[n, k], in any order; sorted as :meth:`RankedEcdf.of` does, an eighth of the time of an argsort."""
         scores, weights = (np.ascontiguousarray(each, dtype=np.float32) for each in (scores, weights))
         packed = np.where(weights > 0, _ordered(scores), np.uint32(0xFFFFFFFF)).astype(np.uint64)  # those of no weight last
@@ -161,47 +161,18 @@ class ScoredEcdf(RowEcdf):
         weights = (packed & np.uint64(0xFFFFFFFF)).astype(np.uint32).view(np.float32)
         end = np.maximum((weights > 0).sum(axis=1)[:, None] - 1, 0)
         keys = (packed >> np.uint64(32)).astype(np.uint32)
-        return cls(weights, _unordered(np.minimum(keys, np.take_along_axis(keys, end, axis=1))), last)
+        return cls(weights, _unordered(np.minimum(keys, np.take_along_axis(keys, end, axis=1))), scale or Standardised())
 
     def moved(self, function: Callable[[np.ndarray], np.ndarray]) -> ScoredEcdf:  # noqa: D102 - as in the base
         return replace(self, function=function)
 
     def _key_of(self, p: np.ndarray) -> np.ndarray:
         with np.errstate(over="ignore"):
-            return scores_of(p, self.last).astype(np.float32)
+            return self.scale.of(p).astype(np.float32)
 
     def _level_of(self, keys: np.ndarray) -> np.ndarray:
-        levels = _levels_of(keys.astype(np.float64), self.last)
+        levels = self.scale.levels(keys.astype(np.float64))
         return levels if self.function is None else self.function(levels)
-
-
-def scores_of(pits: np.ndarray, last: float | None = None) -> np.ndarray:
-    """Normal scores Φ⁻¹(p) of PIT values, elementwise.
-
-    Parameters
-    ----------
-    pits : :meth:`~kdgraph.distributions.Distribution.levels`, also below 0 and above 1.
-    last : where these are standard deviations beyond the last value of a sample, the score of that value, from which scores go on with
-        them (:meth:`~kdgraph.distributions.Distribution.last_score`); None: they are standardised values, as of a normal distribution.
-
-    Examples
-    --------
-    >>> scores_of(np.array([0.5, 0.9999, 1.5]), last=2.0).tolist()
-    [0.0, 2.0, 2.5]
-    """
-    if last is None:
-        return Normal.standard_at(pits)
-    inside = np.clip(pits, 0.0, 1.0)
-    return np.clip(Normal.standard_ppf(inside), -last, last) + (pits - inside)
-
-
-def _levels_of(scores: np.ndarray, last: float | None) -> np.ndarray:
-    """The inverse of :func:`scores_of`."""
-    if last is None:
-        return Normal.standard_levels(scores)
-    inside = np.clip(scores, -last, last)
-    beyond = scores - inside
-    return np.where(beyond == 0, Normal.standard_cdf(inside), beyond + (beyond > 0))
 
 
 def _ordered(values: np.ndarray) -> np.ndarray:

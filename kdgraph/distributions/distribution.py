@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kdgraph.distributions.rows import blocks
+from kdgraph.distributions.scores import LogTails, Scores
 
 _NODES = 64
 """Of the quadrature of :meth:`Distribution.crps`, on each side of the observation: of a normal distribution it is right to 2e-8."""
@@ -75,9 +76,9 @@ class Distribution(ABC):
         """The values that have these :meth:`levels`: Float[n, m] of Float[m], the same for every row, or of Float[n, m]."""
         return self.ppf(levels)
 
-    def last_score(self) -> float | None:
-        """Of a family whose :meth:`levels` beyond its last value are standard deviations, the normal score of that value; else None."""
-        return None
+    def score_scale(self) -> Scores:
+        """The scale of normal scores that :meth:`levels` have."""
+        return LogTails()
 
     def standard(self) -> Standard | None:
         """What rows have in common, if they differ in location and scale alone; else None."""

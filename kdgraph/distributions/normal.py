@@ -10,6 +10,7 @@ import numpy as np
 
 from kdgraph.distributions.distribution import Distribution, Standard
 from kdgraph.distributions.rows import by_row, checked_levels, rows_at
+from kdgraph.distributions.scores import Standardised
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,6 +140,9 @@ class Normal(LocationScale):
     @staticmethod
     def standard_pdf(z: np.ndarray) -> np.ndarray:  # noqa: D102
         return np.exp(-0.5 * z**2) / np.sqrt(2 * np.pi)
+
+    def score_scale(self) -> Standardised:  # noqa: D102
+        return Standardised()
 
     def sample(self, m: int, rng: np.random.Generator) -> np.ndarray:  # noqa: D102
         return self.at(rng.standard_normal((len(self), m)))

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from kdgraph.distributions.distribution import Distribution
-from kdgraph.distributions.normal import Normal
 from kdgraph.distributions.row_steps import count_in_rows, shares, steps_at, steps_up_to
 from kdgraph.distributions.rows import blocks, by_row, checked_levels, rows_at
+from kdgraph.distributions.scores import OfSamples
 from kdgraph.distributions.weighted import crps_of_samples, mean_of_samples, var_of_samples
 
 
@@ -80,9 +80,8 @@ class WeightedSamples(Distribution):
         inside = _between(middle, self.x, levels)
         return np.where(levels < 0, self.x[:, :1] + unit * levels, np.where(levels > 1, self.x[:, -1:] + unit * (levels - 1), inside))
 
-    def last_score(self) -> float:
-        """Of the middle of the last of m equal steps: Φ⁻¹(1 - 1/2m)."""
-        return float(Normal.standard_ppf(np.array(1 - 0.5 / self.x.shape[1])))
+    def score_scale(self) -> OfSamples:  # noqa: D102 - as in the base
+        return OfSamples.steps(self.x.shape[1])
 
     def mean(self) -> np.ndarray:  # noqa: D102
         return mean_of_samples(self.x, self.weights)

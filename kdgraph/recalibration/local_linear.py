@@ -5,24 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from kdgraph.distributions import Distribution, Normal
-from kdgraph.distributions.by_row import scores_of
-
 _LEAST_SPREAD, _MOST_STRETCH = 0.25, 4.0
 """No fitted spread is below a quarter of the neighbours' mean, and no residual is stretched or shrunk more than fourfold."""
 _LEAST_LEFT = 0.25
 """Of the variance, the least part that a plane through few neighbours is taken to leave to their residuals."""
-
-
-def normal_scores(base: Distribution, pits: np.ndarray) -> np.ndarray:
-    """Float[n]: Φ⁻¹ of PIT values; of a normal distribution its standardised residuals, however far out, of samples on beyond their ends.
-
-    Of another family, values beyond what its distribution function can tell are as far out as one in 4n rows.
-    """
-    if isinstance(base, Normal) or base.last_score() is not None:
-        return scores_of(pits, base.last_score())
-    least = 1 / (4 * len(pits))
-    return Normal.standard_ppf(np.clip(pits, least, 1 - least))
 
 
 @njit(nogil=True, cache=True, error_model="numpy")

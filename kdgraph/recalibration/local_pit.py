@@ -16,7 +16,7 @@ from kdgraph.errors import ParameterError
 from kdgraph.parameters import Count, NonNegative, Positive
 from kdgraph.parents import Rows
 from kdgraph.recalibration.base import PostHocRegressor
-from kdgraph.recalibration.local_linear import normal_scores, without_slopes
+from kdgraph.recalibration.local_linear import without_slopes
 from kdgraph.recalibration.pits import pits_of
 from kdgraph.recalibration.race import Race, race
 from kdgraph.recalibration.where import Space, Units, Where
@@ -132,8 +132,8 @@ class LocalPit(PostHocRegressor):
         self.at_ = self.space_.fit(self.estimator_, train, calibration, base)
         pits = pits_of(base, calibration.y, self.random_state)
         self.pits_, self.n_clipped_, self.about_pits_ = pits.values, pits.n_clipped, pits.describe()
-        self.scores_ = normal_scores(base, self.pits_) if self.degree else np.empty(0)
-        self.last_ = base.last_score()
+        self.scale_ = base.score_scale()
+        self.scores_ = self.scale_.of(self.pits_) if self.degree else np.empty(0)
         search, n = NeighbourSearch(self.at_, eps=self.eps), len(self.pits_)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         own = np.random.default_rng(seed).permutation(n)[: self.n_choose]
@@ -207,7 +207,7 @@ class LocalPit(PostHocRegressor):
     def _map(self, near: Near, at: Any, table: tuple[np.ndarray, np.ndarray]) -> RowEcdf:
         if not self.degree:
             return RankedEcdf.of_ranks(*table, near.rows, near.weight)
-        return ScoredEcdf.of(without_slopes(self.scores_, self.at_, near.rows, near.weight, at), near.weight, self.last_)
+        return ScoredEcdf.of(without_slopes(self.scores_, self.at_, near.rows, near.weight, at), near.weight, self.scale_)
 
     def _race(self, search: NeighbourSearch, base: Distribution, y: np.ndarray, own: np.ndarray) -> Race | None:
         """CRPS of calibration rows by their k nearest others, for each k; none where there are too few rows to choose."""

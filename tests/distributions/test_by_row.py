@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from kdgraph.distributions import Normal, RankedEcdf, Recalibrated, ScipyFamily, ScoredEcdf, WeightedEcdf, WeightedSamples
-from kdgraph.distributions.by_row import Stack, scores_of
+from kdgraph.distributions import Normal, RankedEcdf, Recalibrated, ScipyFamily, ScoredEcdf, WeightedEcdf
+from kdgraph.distributions.by_row import Stack
 from kdgraph.persistence import read, to_bytes
 
 
@@ -109,27 +109,6 @@ def test_blocks_of_different_widths_are_one_map():
                 lambda d: d.cdf(0.1),
             ):
                 np.testing.assert_array_equal(each(together), each(alone))
-
-
-@settings(max_examples=25, deadline=None)
-@given(st.integers(1, 200), st.lists(st.floats(-3, 4), min_size=1, max_size=20))
-def test_scores_of_samples_go_on_beyond_their_ends(m, levels):
-    """Of m equal steps: increasing, Φ⁻¹ between the middles of the first and the last, standard deviations beyond, and back again."""
-    samples = WeightedSamples(np.arange(float(m))[None])
-    last = samples.last_score()
-    assert last == pytest.approx(stats.norm.ppf(1 - 1 / (2 * m)), abs=1e-12)
-    levels = np.array([np.clip(level, 0.5 / m, 1 - 0.5 / m) if 0 <= level <= 1 else level for level in sorted(levels)])
-    scores = scores_of(levels, last)
-    assert (np.diff(scores) >= 0).all()
-    inside = (levels >= 0) & (levels <= 1)
-    np.testing.assert_allclose(scores[inside], stats.norm.ppf(levels[inside]), atol=1e-9)
-    np.testing.assert_allclose(scores[levels > 1], last + levels[levels > 1] - 1, rtol=1e-12)
-    one = ScoredEcdf.of(scores[None], np.ones((1, len(scores))), last)
-    new = Recalibrated(samples, one)
-    unit = samples.var()[0] ** 0.5 or 1
-    # scores are kept as float32, of which those at an end may come back as a level just beyond it: at the same value
-    np.testing.assert_allclose(samples.at_levels(one.atoms()[0]), samples.at_levels(levels[None]), atol=1e-5 * unit * m)
-    assert new.cdf(np.array([1e9]))[0] == 1 and new.cdf(np.array([-1e9]))[0] == 0
 
 
 @settings(max_examples=25, deadline=None)

@@ -262,7 +262,7 @@ def test_a_slope_in_the_error_is_taken_out():
 
 @pytest.mark.parametrize("degree", [0, 1])
 def test_intervals_leave_a_sample_that_spreads_too_little(degree):
-    """An ensemble of half of the true spread: a fifth of the outcomes lie beyond its 20 members. Of 2,000 rows a coverage is known to .005."""
+    """An ensemble of half of the true spread: many outcomes lie beyond all 20 members. Of 2,000 rows coverage has an error of .005."""
     rng = np.random.default_rng(0)
     X = rng.uniform(size=(4000, 1))
     y = X[:, 0] + rng.normal(size=4000)

@@ -1,0 +1,64 @@
+"""Normal scores of PIT values: Φ⁻¹ where levels are probabilities, what a family can tell beyond, and back."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from kdgraph.distributions import Normal, QuantileGrid, Recalibrated, ScipyFamily, ScoredEcdf, WeightedSamples
+
+FAMILIES = {
+    "normal": Normal(np.zeros(1), np.full(1, 2.0)),
+    "lognorm": ScipyFamily("lognorm", {"s": np.array([0.5]), "scale": np.array([3.0])}),
+    "gamma": ScipyFamily("gamma", {"a": np.array([4.0])}),
+    "grid": QuantileGrid(np.array([0.25, 0.5, 0.75]), np.array([[0.0, 1.0, 3.0]])),
+    "samples": WeightedSamples(np.array([[0.0, 1.0, 3.0, 3.5, 9.0]])),
+}
+
+
+@pytest.mark.parametrize("name", list(FAMILIES))
+def test_values_come_back_from_their_scores(name):
+    """Values many spreads out too, to a part in a million; where 1 - F is but the last bits of F, to a part in a hundred."""
+    of = FAMILIES[name]
+    low = 0.05 if name in ("lognorm", "gamma") else -30.0
+    y = np.linspace(low, 30.0, 400)[None]
+    scores = of.score_scale().of(of.levels(y))
+    assert np.isfinite(scores).all() and (np.diff(scores[0]) >= 0).all()
+    again = of.at_levels(of.score_scale().levels(scores))
+    last_bits = (of.levels(y) < 1) & (of.levels(y) > 1 - 1e-9)
+    np.testing.assert_allclose(again[~last_bits], y[~last_bits], rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(again[last_bits], y[last_bits], rtol=1e-2)
+
+
+def test_log_normal_scores_are_standardised_logarithms():
+    """As far as 30 deviations above, where 1 - F is 1e-198, and 30 below; from 6 to 8.3, where 1 - F is but the last bits of F, to .01."""
+    z = np.linspace(-30, 30, 121)
+    of = FAMILIES["lognorm"]
+    found = of.score_scale().of(of.levels(3.0 * np.exp(0.5 * z)[None]))[0]
+    last_bits = (z > 6) & (z < 8.3)
+    np.testing.assert_allclose(found[~last_bits], z[~last_bits], rtol=1e-7, atol=1e-7)
+    np.testing.assert_allclose(found[last_bits], z[last_bits], atol=0.01)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(1, 200), st.lists(st.floats(-3, 4), min_size=1, max_size=20))
+def test_scores_of_samples_go_on_beyond_their_ends(m, levels):
+    """Of m equal steps: increasing, Φ⁻¹ between the middles of the first and the last, standard deviations beyond, and back again."""
+    samples = WeightedSamples(np.arange(float(m))[None])
+    scale = samples.score_scale()
+    assert scale.last == pytest.approx(stats.norm.ppf(1 - 1 / (2 * m)), abs=1e-12)
+    levels = np.array([np.clip(level, 0.5 / m, 1 - 0.5 / m) if 0 <= level <= 1 else level for level in sorted(levels)])
+    scores = scale.of(levels)
+    assert (np.diff(scores) >= 0).all()
+    inside = (levels >= 0) & (levels <= 1)
+    np.testing.assert_allclose(scores[inside], stats.norm.ppf(levels[inside]), atol=1e-9)
+    np.testing.assert_allclose(scores[levels > 1], scale.last + levels[levels > 1] - 1, rtol=1e-12)
+    one = ScoredEcdf.of(scores[None], np.ones((1, len(scores))), scale)
+    new = Recalibrated(samples, one)
+    unit = samples.var()[0] ** 0.5 or 1
+    # scores are kept as float32, of which those at an end may come back as a level just beyond it: at the same value
+    np.testing.assert_allclose(samples.at_levels(one.atoms()[0]), samples.at_levels(levels[None]), atol=1e-5 * unit * m)
+    assert new.cdf(np.array([1e9]))[0] == 1 and new.cdf(np.array([-1e9]))[0] == 0
