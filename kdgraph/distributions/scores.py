@@ -1,4 +1,4 @@
-"""Normal scores of PIT values, and back: the scale on which a slope across a neighbourhood means something, however far out."""
+"""Normal scores of PIT values, and back: the scale on which a slope across a neighbourhood means something, however far out. Ours."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ class Scores(ABC):
 
     @abstractmethod
     def of(self, levels: np.ndarray) -> np.ndarray:
-        """Scores of levels, elementwise; increasing."""
+        """Scores of levels, Float[...], elementwise; increasing. Ours."""
 
     @abstractmethod
     def levels(self, scores: np.ndarray) -> np.ndarray:
-        """The inverse of :meth:`of`."""
+        """The inverse of :meth:`of`, Float[...], elementwise. Ours."""
 
 
 @dataclass(frozen=True)
 class Standardised(Scores):
-    """Of normal distributions: levels beyond 0 and 1 are standardised values themselves."""
+    """Of normal distributions: levels Float[...] beyond 0 and 1 are standardised values themselves; ours."""
 
     def of(self, levels: np.ndarray) -> np.ndarray:  # noqa: D102 - as in the base
         beyond = (levels < 0) | (levels > 1)
@@ -38,7 +38,7 @@ class Standardised(Scores):
 
 @dataclass(frozen=True)
 class LogTails(Scores):
-    """Of other families: levels beyond 0 and 1 are logarithms, log F(y) below, 1 - log P(Y > y) above.
+    """Of other families: levels beyond 0 and 1 are logarithms, log F(y) below, 1 - log P(Y > y) above; ours.
 
     Examples
     --------
@@ -64,7 +64,7 @@ class LogTails(Scores):
 
 @dataclass(frozen=True)
 class OfSamples(Scores):
-    """Of samples: levels beyond 0 and 1 are standard deviations beyond the first and the last value, and scores go on with them.
+    """Of samples: levels beyond 0 and 1 are standard deviations beyond the first and the last value, and scores go on with them; ours.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class OfSamples(Scores):
 
     @classmethod
     def steps(cls, m: int) -> OfSamples:
-        """Of m equal steps: the last value is at the middle of its step, 1 - 1/2m."""
+        """Of m equal steps: the last value is at the middle of its step, 1 - 1/2m; ours."""
         return cls(float(_ppf(np.array(1 - 0.5 / m))))
 
     def of(self, levels: np.ndarray) -> np.ndarray:  # noqa: D102
