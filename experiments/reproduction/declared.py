@@ -23,11 +23,14 @@ class Size:
     Attributes
     ----------
     runs : of each sweep the words after ``kdg run -m``.
+    computed : name → a function of no arguments, for what is no run: it gives rows as ``Study.measured`` does. What it gave is kept in
+        a file of that name; a change of what it computes needs another name.
     differs : what is not as in the paper, for the page; empty where nothing is.
     minutes : that it takes on two cores, as seen; None where nobody has seen it.
     """
 
-    runs: Sequence[tuple[str, ...]]
+    runs: Sequence[tuple[str, ...]] = ()
+    computed: Mapping[str, Callable[[], pd.DataFrame]] = field(default_factory=dict)
     differs: str = ""
     minutes: float | None = None
 
@@ -41,13 +44,14 @@ class Study:
     items : what it makes, as ``published.csv`` calls it.
     sizes : by scale; a scale that is not here is not offered.
     measured : a folder of its runs → a row for each number: the columns by which ``published.csv`` tells its numbers apart, ``seed``,
-        ``value``, and ``variant``, empty for the paper's own method, else the title of one of ours that stands in its place.
+        ``value``, and ``variant``, empty for the paper's own method, else the title of one of ours that stands in its place. None where
+        all is computed.
     repeats : over how many repetitions the paper averaged; 1 where it does not say.
     """
 
     items: tuple[str, ...]
     sizes: Mapping[Scale, Size]
-    measured: Callable[[Path], pd.DataFrame]
+    measured: Callable[[Path], pd.DataFrame] | None = None
     repeats: int = 1
 
 

@@ -80,7 +80,7 @@ class Chapter:
 
 def write(papers: Sequence[Paper], tasks: Sequence[Task], scale: Scale, out: Path, command: str) -> str:
     """Write ``page.html``, ``page.md`` and ``cells.csv`` into ``out``; returns what to tell."""
-    chapters = [_chapter(paper, [task for task in tasks if task.paper is paper], scale, out) for paper in papers]
+    chapters = [_chapter(paper, [task for task in tasks if task.paper is paper], scale) for paper in papers]
     about = _about(scale, command)
     out.mkdir(parents=True, exist_ok=True)
     template = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string((HERE / "page.html.j2").read_text())
@@ -102,12 +102,11 @@ def markdown(chapters: Sequence[Chapter], about: Sequence[str]) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _chapter(paper: Paper, tasks: Sequence[Task], scale: Scale, out: Path) -> Chapter:
+def _chapter(paper: Paper, tasks: Sequence[Task], scale: Scale) -> Chapter:
     published, reasons = read_published(paper.folder), reasons_of(paper.folder)
     if paper.items is not None:
         published = published[published.item.isin(paper.items)]
-    frames = [task.study.measured(out) for task in tasks] if out.is_dir() else []
-    frames = [frame for frame in frames if len(frame)]
+    frames = [frame for task in tasks if len(frame := task.measured())]
     measured = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
     if len(measured):
         measured = measured[measured.item.isin(set(published.item))]

@@ -7,29 +7,51 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
+import pandas as pd
+
 from experiments.reproduction.declared import Paper, Scale, Size, Study
 from kdgraph.config import Plan, plan
+from kdgraph.runner.files import write_atomically
 from kdgraph.runner.index import Index
 from kdgraph.runner.rundir import RunDir
 
 
 @dataclass(frozen=True)
 class Task:
-    """A study at one scale, and its sweeps."""
+    """A study at one scale, its sweeps, and the folder of all runs."""
 
     paper: Paper
     study: Study
     size: Size
     sweeps: Sequence[Plan]
+    out: Path
 
     @property
     def n_runs(self) -> int:
-        """Of all its sweeps."""
-        return sum(len(sweep.jobs) for sweep in self.sweeps)
+        """Of all its sweeps, and what is computed without one."""
+        return sum(len(sweep.jobs) for sweep in self.sweeps) + len(self.size.computed)
 
     def n_done(self) -> int:
         """Those that have a record."""
-        return sum(RunDir(job.run_dir).ended.record is not None for sweep in self.sweeps for job in sweep.jobs)
+        done = sum(RunDir(job.run_dir).ended.record is not None for sweep in self.sweeps for job in sweep.jobs)
+        return done + sum(self.file_of(name).exists() for name in self.size.computed)
+
+    def file_of(self, name: str) -> Path:
+        """Where what was computed under a name is kept."""
+        return self.out / "computed" / f"{self.paper.name}_{name}.csv"
+
+    def compute(self, name: str) -> None:
+        """Compute and keep it."""
+        found = self.size.computed[name]()
+        write_atomically(self.file_of(name), found.to_csv(index=False).encode())
+
+    def measured(self) -> pd.DataFrame:
+        """What its runs found, and what was computed."""
+        frames = [pd.read_csv(file) for file in map(self.file_of, self.size.computed) if file.exists()]
+        if self.study.measured is not None and self.out.is_dir():
+            frames.append(self.study.measured(self.out))
+        frames = [frame for frame in frames if len(frame)]
+        return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
     @property
     def called(self) -> str:
@@ -51,7 +73,7 @@ def tasks_of(papers: Iterable[Paper], scale: Scale, out: Path) -> Iterator[Task]
             if scale in study.sizes:
                 size = study.sizes[scale]
                 sweeps = [plan([*words, f"out={out}"], multirun=True) for words in size.runs]
-                yield Task(paper, study, size, [sweep.knowing(Index.of(sweep).known()) for sweep in sweeps])
+                yield Task(paper, study, size, [sweep.knowing(Index.of(sweep).known()) for sweep in sweeps], out)
 
 
 def estimate(tasks: Sequence[Task]) -> str:

@@ -49,6 +49,10 @@ def _run(tasks: Sequence[Task]) -> int:
 
     failed = 0
     for task in tasks:
+        for name in task.size.computed:
+            if not task.file_of(name).exists():
+                print(f"kdg: {task.called}: {name}", file=sys.stderr)
+                task.compute(name)
         for sweep in task.sweeps:
             with watching() as watch:
                 watch.note(f"{task.called}: {len(sweep.jobs):,} runs")

@@ -14,7 +14,7 @@ from experiments.reproduction.papers import NAMES, chosen, items_of, paper
 from experiments.reproduction.reasons import reasons_of
 from experiments.reproduction.work import Task, estimate
 from kdgraph.errors import UsageError
-from kdgraph.verbs.reproduce import main
+from kdgraph.verbs.reproduce import _run, main
 
 PUBLISHED = """item,kind,page,row,column,source,dataset,metric,method,value,note
 Table 1,table,3,Forest,error,"Table 1",wine,error,forest,0.25,
@@ -39,13 +39,13 @@ def little(folder: Path) -> Paper:
             for seed, value in enumerate(values)
         ]
     )
-    study = Study(("Table 1",), {"smoke": Size([], differs="two seeds", minutes=3)}, lambda folder: measured)
+    study = Study(("Table 1",), {"smoke": Size(differs="two seeds", minutes=3)}, lambda folder: measured)
     return Paper("p0", "Nobody, Nothing, 1999", folder, [study], {"error": "lower"})
 
 
 def test_every_number_has_a_verdict_and_its_reason(tmp_path) -> None:
     of = little(tmp_path)
-    task = Task(of, of.studies[0], of.studies[0].sizes["smoke"], [])
+    task = Task(of, of.studies[0], of.studies[0].sizes["smoke"], [], tmp_path / "out")
     (tmp_path / "out").mkdir()
     told = write([of], [task], "smoke", tmp_path / "out", "kdg reproduce")
     assert "| p0 | 4 | 1 | 0 | 1 | 0 | 0 | 1 | 1 | 50 % |" in told
@@ -67,10 +67,23 @@ def test_the_page_needs_nothing_else(tmp_path) -> None:
     assert not re.search(r"(src|href)=\"(?!#)", page) and "page 3" in page
 
 
+def test_what_is_computed_is_kept(tmp_path) -> None:
+    of = little(tmp_path)
+    calls: list[int] = []
+    rows = of.studies[0].measured(tmp_path)
+    size = Size(computed={"both": lambda: calls.append(1) or rows})
+    task = Task(of, Study(("Table 1",), {"smoke": size}), size, [], tmp_path / "out")
+    assert (task.n_runs, task.n_done(), len(task.measured())) == (1, 0, 0)
+    assert _run([task]) == 0 and _run([task]) == 0
+    assert len(calls) == 1 and task.n_done() == 1
+    write([of], [task], "smoke", tmp_path / "out", "kdg reproduce")
+    assert "| Forest | error | 0.25 | 0.25 ± 0.01 (n = 2) | 0.00 | 0.03 | match |" in (tmp_path / "out" / "page.md").read_text()
+
+
 def test_the_estimate_is_by_table(tmp_path) -> None:
     of = little(tmp_path)
     study = of.studies[0]
-    tasks = [Task(of, study, Size([], minutes=minutes), []) for minutes in (3, None)]
+    tasks = [Task(of, study, Size(minutes=minutes), [], tmp_path) for minutes in (3, None)]
     assert estimate(tasks).splitlines()[1].split() == ["p0", "Table", "1", "0", "0"]  # no run is left, so no time is
 
 

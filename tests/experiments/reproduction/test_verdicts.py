@@ -32,7 +32,7 @@ def found(*rows: tuple[str, str, list[float]], variant: str = "") -> pd.DataFram
 
 
 def paper(better: object = "lower", repeats: int = 1) -> Paper:
-    study = Study(("Table 1",), {"smoke": Size([])}, lambda folder: MEASURED, repeats)
+    study = Study(("Table 1",), {"smoke": Size()}, lambda folder: MEASURED, repeats)
     return Paper("p0", "A paper", Path(), [study], {"error": better})
 
 
