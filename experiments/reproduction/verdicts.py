@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
@@ -12,13 +12,15 @@ import pandas as pd
 from experiments.common.published import ABOUT
 from experiments.reproduction.declared import Better, Paper
 
-Verdict = Literal["match", "better", "differs, same ranking", "differs", "not run", "not runnable here", "lost in the text"]
-VERDICTS: tuple[Verdict, ...] = ("match", "better", "differs, same ranking", "differs", "not run", "not runnable here", "lost in the text")
+Verdict = Literal["match", "better", "differs, same ranking", "differs", "not run", "not runnable here", "lost in the text", "a setting"]
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 REACHED = ("match", "better")
-NOT_ASKED = ("not runnable here", "lost in the text")
+NOT_ASKED = ("not runnable here", "lost in the text", "a setting")
 """What no run of ours could answer."""
 STANDARD_ERRORS = 2.0
 """So far apart are numbers that differ."""
+SETTING = "setting"
+"""Kind of a number that says how something was done, not what was found."""
 
 
 @dataclass(frozen=True)
@@ -108,6 +110,8 @@ def tolerance_of(ours: Found, spread: float, spread_is: str, repeats: int) -> fl
 
 def _judged(said: Mapping[str, Any], ours: Found | None, digits: int, better: Better | None, repeats: int) -> tuple[Verdict, float]:
     value = float(said["value"])
+    if said.get("kind") == SETTING:
+        return "a setting", float("nan")
     if np.isnan(value):
         return "lost in the text", float("nan")
     if ours is None:

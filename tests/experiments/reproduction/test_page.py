@@ -21,10 +21,11 @@ Table 1,table,3,Forest,error,"Table 1",wine,error,forest,0.25,
 Table 1,table,3,<b>Net</b>,error,"Table 1",wine,error,net,0.50,
 Table 2,table,4,Net,error,"Table 2",photos,error,net,0.75,
 Table 2,table,4,Other,error,"Table 2",photos,error,other,,lost in the text
+Table 2,setting,4,,,"500 photos",photos,rows,,500,
 """
 REASONS = """kind,item,method,reason,shown_by
 differs,Table 1,net,It is another network.,run 7
-missing,Table 2,,photos can be had from nobody,
+missing,Table 2,net,photos can be had from nobody,
 """
 
 
@@ -48,14 +49,14 @@ def test_every_number_has_a_verdict_and_its_reason(tmp_path) -> None:
     task = Task(of, of.studies[0], of.studies[0].sizes["smoke"], [], tmp_path / "out")
     (tmp_path / "out").mkdir()
     told = write([of], [task], "smoke", tmp_path / "out", "kdg reproduce")
-    assert "| p0 | 4 | 1 | 0 | 1 | 0 | 0 | 1 | 1 | 50 % |" in told
+    assert "| p0 | 5 | 1 | 0 | 1 | 0 | 0 | 1 | 1 | 1 | 50 % |" in told
     text = (tmp_path / "out" / "page.md").read_text()
     assert "| Forest | error | 0.25 | 0.25 ± 0.01 (n = 2) | 0.00 | 0.03 | match | – |  |" in text
     assert "differs, same ranking | 0.30 ± 0.00 (n = 2) | It is another network. (run 7) |" in text
     assert "not runnable here | photos can be had from nobody |" in text and "lost in the text |" in text
     assert "At scale smoke: two seeds." in text and "Not made at scale smoke." in text
     cells = pd.read_csv(tmp_path / "out" / "cells.csv")
-    assert cells.verdict.tolist() == ["match", "differs, same ranking", "not runnable here", "lost in the text"]
+    assert cells.verdict.tolist() == ["match", "differs, same ranking", "not runnable here", "lost in the text", "a setting"]
     assert cells["ours: wide"].tolist()[1] == pytest.approx(0.3)
 
 
