@@ -33,7 +33,8 @@ class Item:
     Attributes
     ----------
     called : "Table 1"; ``about``: how it was done here, and what is not as in the paper.
-    cells : its numbers; ``reasons``: a sentence for each, or an empty one.
+    cells : its numbers but for settings; ``reasons``: a sentence for each, or an empty one.
+    settings : numbers that say how it was done in the paper.
     variants : titles of methods of ours that stand beside.
     """
 
@@ -41,12 +42,13 @@ class Item:
     about: str
     cells: Sequence[Cell]
     reasons: Sequence[str]
+    settings: Sequence[Cell]
     variants: Sequence[str]
 
     @property
     def page(self) -> int | None:
         """Of the paper, where its first number is printed; None where the paper has no pages."""
-        page = float(self.cells[0].published.get("page", np.nan))
+        page = float([*self.cells, *self.settings][0].published.get("page", np.nan))
         return None if np.isnan(page) else int(page)
 
 
@@ -60,7 +62,7 @@ class Chapter:
     @property
     def cells(self) -> list[Cell]:
         """Of all items."""
-        return [cell for item in self.items for cell in item.cells]
+        return [cell for item in self.items for cell in (*item.cells, *item.settings)]
 
     @property
     def counts(self) -> Mapping[str, int]:
@@ -85,7 +87,9 @@ def write(papers: Sequence[Paper], tasks: Sequence[Task], scale: Scale, out: Pat
     out.mkdir(parents=True, exist_ok=True)
     template = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string((HERE / "page.html.j2").read_text())
     style = (HERE / "page.css").read_text()
-    html = template.render(chapters=chapters, about=about, verdicts=VERDICTS, style=style, number=_number, found=_found, place=_place)
+    html = template.render(
+        chapters=chapters, about=about, verdicts=VERDICTS, style=style, number=_number, found=_found, place=_place, settings=_settings
+    )
     write_atomically(out / "page.html", html.encode())
     write_atomically(out / "page.md", markdown(chapters, about).encode())
     _table(chapters).to_csv(out / "cells.csv", index=False)
@@ -98,7 +102,7 @@ def markdown(chapters: Sequence[Chapter], about: Sequence[str]) -> str:
     for chapter in chapters:
         parts.append(f"## {chapter.paper.name}: {chapter.paper.title}")
         for item in chapter.items:
-            parts += [f"### {item.called}", item.about, "\n".join(_lines(item))]
+            parts += [f"### {item.called}", item.about, "\n".join(_lines(item)) if item.cells else "", _settings(item)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -116,11 +120,12 @@ def _chapter(paper: Paper, tasks: Sequence[Task], scale: Scale) -> Chapter:
 
 
 def _item(name: str, cells: Sequence[Cell], reasons: Sequence[Reason], tasks: Sequence[Task], scale: Scale) -> Item:
-    mine = [cell for cell in cells if cell.published["item"] == name]
+    own = [cell for cell in cells if cell.published["item"] == name]
+    mine, settings = ([cell for cell in own if (cell.verdict == "a setting") == wanted] for wanted in (False, True))
     task = next((task for task in tasks if name in task.study.items), None)
     about = f"Not made at scale {scale}." if task is None else f"At scale {scale}: {task.size.differs}." if task.size.differs else ""
     told = [_said(reasons, MISSING if cell.verdict in NOT_ASKED else DIFFERS, cell.published) for cell in mine]
-    return Item(name, about, mine, told, list(dict.fromkeys(title for cell in mine for title in cell.variants)))
+    return Item(name, about if mine else "", mine, told, settings, list(dict.fromkeys(title for cell in mine for title in cell.variants)))
 
 
 def _said(reasons: Iterable[Reason], kind: str, published: Mapping[str, object]) -> str:
@@ -140,11 +145,18 @@ def _lines(item: Item) -> list[str]:
     return lines
 
 
+def _settings(item: Item) -> str:
+    """How it was done in the paper, a sentence; empty where nothing is said."""
+    told = [f"{' '.join(filter(None, _place(cell)))} {_number(cell.published['value'], cell.digits)}" for cell in item.settings]
+    return f"Settings of the paper: {'; '.join(told)}." if told else ""
+
+
 def _place(cell: Cell) -> tuple[str, str]:
     """Row and column as the paper has them, else what the number is of."""
     of = cell.published
     row, column = (str(of[name]) if isinstance(of.get(name), str) else "" for name in ("row", "column"))
-    return row or str(of.get("method", "")), column or str(of["metric"])
+    method = of.get("method")
+    return row or (method if isinstance(method, str) else ""), column or str(of["metric"])
 
 
 def _found(found: Found | None, digits: int) -> str:

@@ -54,6 +54,7 @@ def test_every_number_has_a_verdict_and_its_reason(tmp_path) -> None:
     assert "| Forest | error | 0.25 | 0.25 ± 0.01 (n = 2) | 0.00 | 0.03 | match | – |  |" in text
     assert "differs, same ranking | 0.30 ± 0.00 (n = 2) | It is another network. (run 7) |" in text
     assert "not runnable here | photos can be had from nobody |" in text and "lost in the text |" in text
+    assert "Settings of the paper: rows 500." in text
     assert "At scale smoke: two seeds." in text and "Not made at scale smoke." in text
     cells = pd.read_csv(tmp_path / "out" / "cells.csv")
     assert cells.verdict.tolist() == ["match", "differs, same ranking", "not runnable here", "lost in the text", "a setting"]
