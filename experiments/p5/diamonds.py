@@ -22,16 +22,17 @@ EXPERIMENT = "paper/p5/diamonds"
 PARENTS = {"gamma_glm": "glm", "mlp_gamma": "network"}
 CALLED = {"glm": ("GLM", "gamma_glm"), "network": ("network", "gamma_network")}
 AFTER = {
-    "": ("", ""),
-    "_isotonic": ("isotonic", "-isotonic_pit"),
-    "_density": ("density estimation", "-density_pit"),
-    "_local_1000": ("local, k = 1,000, raw units", "-local_pit"),
-    "_global": ("global (ours, to compare)", None),
-    "_local_1000_sd": ("local, k = 1,000, standard units (ours)", None),
-    "_local": ("local, standard units, k chosen (ours)", None),
-    "_local_linear": ("local-linear, standard units, k chosen (ours)", None),
+    "": ("", "", False),
+    "_isotonic": ("isotonic", "-isotonic_pit", False),
+    "_density": ("density estimation", "-density_pit", False),
+    "_local_1000": ("local, k = 1,000, raw units", "-local_pit", False),
+    "_global": ("global (ours, to compare)", "-isotonic_pit", True),
+    "_density_row": ("density estimation in units of the row (ours)", "-density_pit", True),
+    "_local_1000_sd": ("local, k = 1,000, standard units (ours)", "-local_pit", True),
+    "_local": ("local, standard units, k chosen (ours)", "-local_pit", True),
+    "_local_linear": ("local-linear, standard units, k chosen (ours)", "-local_pit", True),
 }
-"""End of a method → what it is called, and the end of its row in the paper's table."""
+"""End of a method → what it is called, the end of its row in the paper's table, and whether it only stands beside that, being ours."""
 LEVELS = {0.9: ("coverage_90", 1.5), 0.95: ("coverage_95", 1.0), 0.99: ("coverage_99", 1.0)}
 """Level → its metric, and by how many points recalibrated coverage may miss it."""
 NOTE = """Mean ± standard deviation over seeds, which divide the same rows anew. *Gap*: the largest of 20 cells between coverage and 95 %.
@@ -62,10 +63,10 @@ def table(frame: pd.DataFrame, share: float | None) -> str:
     levels = [title for level in LEVELS for title in (f"{100 * level:g} %", "published")]
     lines = head(["model", "RMSE", "published", *levels, "CRPS", "gap", "less its own RMSE", "95 % interval", "lower in", "p"])
     for parent, (called, printed) in CALLED.items():
-        for end, (after, row) in AFTER.items():
+        for end, (after, row, ours) in AFTER.items():
             if (method := parent + end) not in set(frame.method):
                 continue
-            item = None if row is None else printed + row
+            item = None if ours else printed + row
             cells = [f"{called}, {after}" if after else f"**{called}**"]
             cells += [found(frame, method, "rmse", 1), said("Table 3", item, "RMSE", 1)]
             for level, (metric, _) in LEVELS.items():
@@ -110,11 +111,12 @@ def _lower(frame: pd.DataFrame, method: str) -> tuple[float, pd.Series]:
 
 
 def measured(folder: Path) -> pd.DataFrame:
-    """Its numbers as :func:`experiments.p5.records.in_published_terms` has them; what the paper has not stands beside its local row."""
-    rows = {}
-    for parent, (_, row) in CALLED.items():
-        for end, (called, after) in AFTER.items():
-            rows[parent + end] = (row + after, "") if after is not None else (row + AFTER["_local_1000"][1], called.removesuffix(" (ours)"))
+    """Its numbers as :func:`experiments.p5.records.in_published_terms` has them; what the paper has not stands beside what it has."""
+    rows = {
+        parent + end: (row + after, called.partition(" (ours")[0] if ours else "")
+        for parent, (_, row) in CALLED.items()
+        for end, (called, after, ours) in AFTER.items()
+    }
     shown = {"rmse": Shown("RMSE")} | {metric: Shown("coverage", level) for level, (metric, _) in LEVELS.items()}
     return in_published_terms(frame_of(read(folder), PARENTS), "Table 3", "diamonds", rows, shown)
 

@@ -40,14 +40,14 @@ PAPER = Paper(
                     differs="two samples; recalibration whose k is chosen left out",
                     minutes=1,
                 ),
-                "workstation": Size([(_T1,)], differs=_SAMPLES, minutes=25),
-                "paper": Size([(_T1,)], differs=_SAMPLES, minutes=25),
+                "workstation": Size([(_T1,)], differs=_SAMPLES, minutes=14),
+                "paper": Size([(_T1,)], differs=_SAMPLES, minutes=14),
             },
             measured=table1.measured,
         ),
         Study(
             items=("Table 2",),
-            sizes={"workstation": Size([(_T2,)], differs=f"{_SMALL}; three samples")},
+            sizes={"workstation": Size([(_T2,)], differs=f"{_SMALL}; three samples", minutes=11)},
             measured=table2.measured,
         ),
         Study(
@@ -56,8 +56,8 @@ PAPER = Paper(
                 "smoke": Size(
                     [(_T3, "seed=0", _methods("diamonds", "glm glm_isotonic glm_local_1000"))], differs="one division; GLM alone", minutes=1
                 ),
-                "workstation": Size([(_T3,)], differs=_SPLITS),
-                "paper": Size([(_T3,)], differs=_SPLITS),
+                "workstation": Size([(_T3,)], differs=_SPLITS, minutes=26),
+                "paper": Size([(_T3,)], differs=_SPLITS, minutes=26),
             },
             measured=diamonds.measured,
         ),
