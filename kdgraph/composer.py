@@ -107,7 +107,7 @@ class Composer:
         return self.wholes[key]
 
     def compose_point(self, overrides: Sequence[str], *, of_many: bool = False) -> tuple[DictConfig, Mapping[str, str]]:
-        """The config without Hydra's node, and the options that were chosen, by group.
+        """The config without Hydra's node, for reading alone, and the options that were chosen, by group.
 
         Of many points, those with the same options share them, and differ in values, such as the seed: 6 ms each instead of 40.
         """
@@ -118,8 +118,9 @@ class Composer:
             self.composed[choices] = self._nodes(choices)
         self.overrides = overrides
         nodes, chosen = self.composed[choices]
-        nodes = copy.deepcopy(nodes)
-        ConfigLoaderImpl._apply_overrides_to_config(values, nodes)
+        if values:
+            nodes = copy.deepcopy(nodes)
+            ConfigLoaderImpl._apply_overrides_to_config(values, nodes)
         return nodes, chosen
 
     def _nodes(self, overrides: Sequence[str]) -> tuple[DictConfig, Mapping[str, str]]:

@@ -127,12 +127,13 @@ def _merged(values: dict[str, Any], more: Any) -> dict[str, Any]:
 
 
 _map_for_interpolations = defaults_list._create_interpolation_map
+_NO_CHOICES = OmegaConf.create()
 
 
 def _map_if_it_is_read(overrides: defaults_list.Overrides, defaults: list[InputDefault], self_added: bool) -> DictConfig:
     """The choices known so far. Hydra makes this map at every file, and reads it at the few whose defaults have an interpolation."""
     read = any(default.is_interpolation() for default in defaults)
-    return _map_for_interpolations(overrides, defaults, self_added) if read else OmegaConf.create()
+    return _map_for_interpolations(overrides, defaults, self_added) if read else _NO_CHOICES
 
 
 defaults_list._create_interpolation_map = _map_if_it_is_read

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import pytest
 import yaml
 
+from kdgraph import config
 from kdgraph.components import INJECTED, build, parameters_of, target_of
+from kdgraph.composer import Composer
 from kdgraph.config import compose, conf_dir, plan
 from kdgraph.data.sources import Simulation, Table
 from kdgraph.data.splits import split_options
@@ -110,8 +112,22 @@ PAPERS = {
     "p4": "crime celeba_hair_color celeba_hair_type cifar10",
     "p5": "table1 table2 simulation diamonds",
 }
-_NODES = {path: yaml.safe_load(path.read_text()) or {} for path in FILES}
+_NODES = {path: yaml.load(path.read_text(), getattr(yaml, "CSafeLoader", yaml.SafeLoader)) or {} for path in FILES}  # the quick one of two
 TO_COME = {name: _NODES[path]["to_come"] for path, name in zip(FILES, IDS, strict=True) if "to_come" in _NODES[path]}
+
+
+@pytest.fixture(scope="module")
+def _composer() -> Composer:
+    return Composer()
+
+
+@pytest.fixture(autouse=True)
+def _presets_are_composed_once(_composer, monkeypatch) -> Iterator[None]:
+    """As in a sweep: most files are composed beside the same preset, to which a run's method is compared. Nothing else is kept."""
+    monkeypatch.setattr(config, "Composer", lambda config_dir: _composer)
+    yield
+    _composer.wholes.clear()
+    _composer.composed.clear()
 
 
 def test_every_experiment_of_the_papers_has_its_name():
