@@ -10,7 +10,6 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.tree import DecisionTreeClassifier
-from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import _num_samples
 
 from kdgraph import DensityGate, KernelDensityForest, KernelDensityNetwork
@@ -30,6 +29,7 @@ from kdgraph.calibration.top_label import (
 from kdgraph.parents import GaussianLinear
 from kdgraph.parents.networks import MultilayerPerceptron
 from kdgraph.recalibration import ConformalPit, DensityPit, GlobalPit, LocalisedConformalPit, LocalPit
+from tests.sklearn_checks import with_checks
 
 EXPECTED_FAILURES = {
     "check_sample_weight_equivalence_on_dense_data": "a row of weight two is drawn once, two equal rows twice: by the split that holds rows"
@@ -111,7 +111,7 @@ ESTIMATORS = [
 ]
 
 
-@parametrize_with_checks(ESTIMATORS, expected_failed_checks=lambda e: EXPECTED_FAILURES)
+@with_checks(ESTIMATORS, expected_failed_checks=lambda e: EXPECTED_FAILURES)
 @pytest.mark.filterwarnings("ignore:a class has fewer than two calibration rows")  # in a check of very few rows
 @pytest.mark.filterwarnings("ignore:fewer than two calibration rows are right, or wrong")  # likewise
 @pytest.mark.filterwarnings("ignore:.*the (confidence|temperature) there is")  # likewise, and where blobs lie far apart
@@ -121,7 +121,7 @@ def test_scikit_learns_checks(estimator, check):
 
 
 @pytest.mark.slow
-@parametrize_with_checks(
+@with_checks(
     PUBLISHED,
     expected_failed_checks=lambda e: PAPER if isinstance(e, KernelDensityForest) and e.variant == "paper" else EXPECTED_FAILURES,
 )
