@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 import yaml
+from omegaconf import OmegaConf
 from sklearn.base import clone
 
 from kdgraph.answers import Model
@@ -91,7 +92,8 @@ def parent(name: str) -> tuple[Any, Splits]:
 
 @cache
 def node_of(group: str, name: str, *more: str) -> Any:
-    return getattr(plan([f"{group}={name}", *more]).jobs[0].config, group)  # not checked: the parent is another than the preset's
+    """Composed and not checked: the parent is another than the preset's."""
+    return OmegaConf.to_container(plan([f"{group}={name}", *more]).base[group], resolve=True)
 
 
 def combined() -> list[tuple[str, str]]:
@@ -139,9 +141,10 @@ def test_a_parent_alone_does_and_can_be_cloned(name):
 def test_a_regressor_predicts_the_same_to_the_bit_with_what_is_fitted_after_it(name, recalibrator_name):
     rng = np.random.default_rng(0)
     parts = [rng.normal(size=(n, 3)) for n in (60, 40, 30)]
-    splits = Splits(
-        *(Dataset("rows", X, np.exp(X[:, 0] + rng.normal(size=len(X))), np.empty(0), ("a", "b", "c"), "regression") for X in parts)
+    train, calibration, test = (
+        Dataset("rows", X, np.exp(X[:, 0] + rng.normal(size=len(X))), np.empty(0), ("a", "b", "c"), "regression") for X in parts
     )
+    splits = Splits(train, calibration, test)
     node = node_of("parent", name, "dataset=heteroscedastic")
     node = node | next((values for word, values in SMALL_REGRESSORS.items() if word in node["_target_"]), {})
     fitted = fit(node, splits.train, seed=0, n_jobs=1)
