@@ -41,6 +41,8 @@ COLUMNS = {
 }
 """A metric, and the set out of distribution, of runs → metric and set of ``published.csv``, title."""
 PARENTS = {"lenet": "LeNet-5"}
+PUBLISHED = [*METHODS.values()][:7]
+LENET = "LeNet-5 in place of the encoder"
 FREE = ("dataset.n_train", "dataset.n_calibration", "dataset.n_test", "parent.max_epochs")
 """What smaller runs may have otherwise; numbers of rows have tables of their own, epochs lines."""
 NOTE = """\
@@ -115,6 +117,28 @@ def _printed(published: pd.DataFrame, metric: str, ood: str) -> str:
     """The number as the paper has it, with its spread."""
     of = published[(published.metric == metric) & (published.ood.fillna("") == ood)]
     return f"{cell(of, 2)} ± {number(float(of.spread.iloc[0]), 2)}" if len(of) else cell(of)
+
+
+def measured(folder: Path) -> pd.DataFrame:
+    """Of the runs below a folder, as :class:`experiments.reproduction.declared.Study` has it: see :func:`in_published_terms`."""
+    transformers = runs_of("paper/p1/cifar10_vit", folder, free=[*FREE, "parent.model", "parent.device"])
+    return in_published_terms([*runs_of("paper/p1/cifar10", folder, free=FREE), *transformers])
+
+
+def in_published_terms(records: Sequence[Record]) -> pd.DataFrame:
+    """Numbers as ``published.csv`` tells them apart: the transformer's are Table 1's, LeNet-5's stand beside both tables."""
+    rows = [
+        {"item": item, "dataset": "cifar10", "metric": metric, "method": METHODS[row["method"]], "ood": ood or None}
+        | {"n_train": None, "radius": None, "seed": row["seed"], "value": row["value"], "variant": LENET if lenet else ""}
+        for record in records
+        for lenet in [_parent(record) == PARENTS["lenet"]]
+        for row in _rows(record, "", "")
+        for metric, ood, _ in [COLUMNS[row["column"]]]
+        if metric and METHODS.get(row["method"]) in PUBLISHED
+        for item in (TABLES if lenet else ["Table 1"])
+    ]
+    frame = pd.DataFrame(rows)
+    return frame.drop_duplicates([name for name in frame if name != "value"])  # a parent is in each run that stands on it
 
 
 def main(arguments: Sequence[str]) -> None:

@@ -10,9 +10,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import pandas as pd
+
 from experiments.common.runs import Record, runs_of
 from experiments.p4 import setting
 
+EXPERIMENT, LONG = "paper/p4/crime", "paper/p4/crime_long"
 SETTING = setting.Setting(
     title="Luo et al., setting 1",
     dataset="crime",
@@ -36,6 +39,7 @@ SETTING = setting.Setting(
         "constant": None,
     },
     cells={"group_mce_10": "in cells of ≥ 10 rows"},
+    ours={"lore_free": ("LoRe PCA", "simplest γ and bins"), "lore_geodesic": ("LoRe PCA", "geodesic, simplest γ and bins")},
     overall={"ece": ("ECE in percent", 100.0), "nll_top": ("NLL", 1.0), "brier_top": ("Brier", 1.0)},
     digits=2,
     correlated={
@@ -65,9 +69,18 @@ def beside(records: Sequence[Record]) -> str:
     return setting.beside(records, SETTING)
 
 
+def measured(folder: Path) -> pd.DataFrame:
+    """Its numbers as :func:`experiments.p4.setting.measured` has them, behind both networks; MMCE trains one of its own, stopped early."""
+    found = [
+        setting.measured(pd.DataFrame(setting.entries(runs_of(EXPERIMENT, folder))), SETTING),
+        setting.measured(pd.DataFrame(setting.entries(runs_of(LONG, folder))), SETTING, "60 epochs", alone=("mmce",)),
+    ]
+    return pd.concat(found, ignore_index=True)
+
+
 def main(arguments: Sequence[str]) -> None:
     """Print the tables of the runs below a folder."""
-    folder, experiment = Path(arguments[0] if arguments else "outputs"), arguments[1] if len(arguments) > 1 else "paper/p4/crime"
+    folder, experiment = Path(arguments[0] if arguments else "outputs"), arguments[1] if len(arguments) > 1 else EXPERIMENT
     print(beside(runs_of(experiment, folder)))
 
 

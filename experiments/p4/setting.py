@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,6 +19,9 @@ from kdgraph.results.comparison.paired import holm, wilcoxon
 AGAINST = ("none", "isotonic", "temperature", "histogram", "group_temperature", "group_histogram", "constant")
 """What LoRe is compared with, seed by seed."""
 WORST = "group_mce"
+CORRELATION = "correlation with max group MCE"
+REFITTED = "LoRe's γ by CV, in units of spread"
+"""Title of what has another bandwidth than the paper prints."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,7 @@ class Setting:
     called : metric → what Table 2 calls it here, where the paper's name does not say all.
     own : metric → column of numbers that the paper does not have.
     not_run : method of the paper that is not run here → its row in the paper's tables.
+    ours : method of ours → the row of the paper's tables that it stands in for, and its title.
     resplit : whether each seed divides the rows anew, so that seeds share rows; else they have the same rows and another network.
     """
 
@@ -53,6 +58,7 @@ class Setting:
     called: Mapping[str, str] = field(default_factory=dict)
     own: Mapping[str, str] = field(default_factory=dict)
     not_run: Mapping[str, str] = field(default_factory=dict)
+    ours: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     resplit: bool = True
 
     @property
@@ -64,6 +70,12 @@ class Setting:
     def in_paper(self) -> list[str]:
         """The methods that the paper has, but for those that it has in other units."""
         return [method for method, row in self.methods.items() if row is not None and not method.endswith("_printed")]
+
+    @property
+    def stands_for(self) -> Mapping[str, tuple[str, str]]:
+        """Method → its row in the paper's tables, and a title where it is not done as printed, which is with γ in the map's own units."""
+        rows = {method: row for method, row in self.methods.items() if row is not None}
+        return {method: (row, REFITTED if f"{method}_printed" in rows else "") for method, row in rows.items()} | dict(self.ours)
 
     @property
     def published(self) -> pd.DataFrame:
@@ -167,13 +179,78 @@ def correlations(frame: pd.DataFrame, setting: Setting) -> str:
     for metric, row in setting.correlated.items():
         if metric not in wide or len(wide) < 4:
             continue
-        everything = wide[[metric, WORST]].dropna()
-        both = everything[everything.index.get_level_values("method").isin(theirs)]
+        everything, both = _both(wide, metric, list(wide.index.unique("method"))), _both(wide, metric, theirs)
         printed = number(float(said[row])) if row in said.index else "–"
         cells = [_r(both), _interval(both), _r(_centred(both)), printed, _r(everything), _r(_centred(everything))]
         lines.append(line([setting.called.get(metric, row or metric), *cells]))
     note = "The interval is of seeds drawn anew with all their methods (1,000 times): runs of one seed share a network and its rows."
     return "\n".join([*lines, "", note])
+
+
+def _both(wide: pd.DataFrame, metric: str, methods: Sequence[str]) -> pd.DataFrame:
+    """A metric and the largest error of a group, a row for each method and seed that has both."""
+    return wide.loc[wide.index.get_level_values("method").isin(methods), [metric, WORST]].dropna()
+
+
+def measured(frame: pd.DataFrame, setting: Setting, network: str = "", alone: Sequence[str] = ()) -> pd.DataFrame:
+    """Numbers as ``published.csv`` tells them apart: ``item, dataset, metric, method, seed, variant, value``.
+
+    Parameters
+    ----------
+    frame : of :func:`entries`.
+    setting : whose tables they stand in.
+    network : title of another network than the paper's text has, in every variant.
+    alone : methods that have a network of their own whatever that is, and rows for which are left out.
+
+    Notes
+    -----
+    A correlation is of all (method, seed). Its values by seed are the jackknife's pseudo-values, seeds left out whole with all their
+    methods, so that their mean is the correlation but for its bias, and their standard error is its own.
+    """
+    if frame.empty:
+        return pd.DataFrame()
+    shown = {WORST: ("Table 1", "max group MCE", 1.0)}
+    shown |= {metric: ("Table 3", name, factor) for metric, (name, factor) in setting.overall.items()}
+    said = setting.published
+    printed = {(item, metric, method) for item, metric, method in zip(said["item"], said["metric"], said["method"], strict=True)}
+    rows = [
+        {"item": item, "metric": name, "method": row, "seed": seed, "variant": title, "value": factor * value}
+        for method, seed, metric, value in frame[["method", "seed", "metric", "value"]].itertuples(index=False)
+        if method in setting.stands_for and method not in alone and metric in shown
+        for item, name, factor in [shown[metric]]
+        for row, title in [setting.stands_for[method]]
+        if (item, name, row) in printed
+    ]
+    found = pd.DataFrame([*rows, *_correlated(frame, setting)]).assign(dataset=setting.dataset)
+    return found.assign(variant=[", ".join(filter(None, (network, title))) for title in found.variant])
+
+
+def _correlated(frame: pd.DataFrame, setting: Setting) -> Iterable[Record]:
+    """Table 2 in its terms: as printed, and of LoRe and MLCE in units of spread."""
+    wide = frame.pivot(index=["method", "seed"], columns="metric", values="value")
+    as_printed = [method for method, (_, title) in setting.stands_for.items() if not title]
+    refitted = {metric for metric in setting.correlated if f"{metric}_printed" in setting.correlated}
+    literal = {f"{metric}_printed" for metric in refitted}
+    for methods, title, without in ((as_printed, "", refitted), (setting.in_paper, REFITTED, literal)):
+        if not set(methods) <= set(wide.index.unique("method")):
+            continue  # it is of all methods; of some it is another number
+        for metric, row in setting.correlated.items():
+            if row is None or metric not in wide or metric in without:
+                continue
+            for seed, value in _pseudo_values(_both(wide, metric, methods)):
+                yield {"item": "Table 2", "metric": CORRELATION, "method": row, "seed": seed, "variant": title, "value": value}
+
+
+def _pseudo_values(both: pd.DataFrame) -> Iterable[tuple[Any, float]]:
+    """Of each seed n r − (n − 1) r', r' without it; r itself where there is one seed (Efron and Tibshirani 1993, Section 11.5)."""
+    of = both.index.get_level_values("seed").to_numpy()
+    seeds = np.unique(of)
+    if len(both) < 4:
+        return
+    values, n = both.to_numpy(), len(seeds)
+    r = float(np.corrcoef(values.T)[0, 1])
+    for seed in seeds:
+        yield seed, r if n == 1 else n * r - (n - 1) * float(np.corrcoef(values[of != seed].T)[0, 1])
 
 
 def _r(both: pd.DataFrame) -> str:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from experiments.common.markdown import head, line, number, signed
 from experiments.common.published import read_published
-from experiments.p1.cc18.records import Tables, label, order, tables
+from experiments.common.runs import runs_of_tables
+from experiments.p1.cc18.records import Tables, frame, label, order, tables
 from experiments.p1.cc18.sizes import at_sizes, improvement_by_size
 from experiments.p1.cc18.statistics import median
 from kdgraph.metrics import absolute_improvement
@@ -91,6 +94,58 @@ def by_size(ours: pd.DataFrame, published: pd.DataFrame, parent: str, threshold:
             cells = [" / ".join(f"{signed(value)} ({count})" for value, count in pair) for pair in zip(*medians, strict=True)]
             lines.append(line([title, label(method, parent), *cells]))
     return "\n".join([*lines, "", "Of each cell: published / ours, in brackets the tables that have so many rows."])
+
+
+def measured(folder: Path) -> pd.DataFrame:
+    """Of the runs of ``paper/p1/cc18`` below a folder, as :func:`in_published_terms`."""
+    return in_published_terms(frame(runs_of_tables("paper/p1/cc18", folder)))
+
+
+def in_published_terms(numbers: pd.DataFrame) -> pd.DataFrame:
+    """Numbers of runs as Figure 2 has them in the paper's ``published.csv``, by seed; those that it does not have are left out."""
+    rows = [
+        {"item": "Figure 2", "dataset": "cc18", "ood": None, "seed": seed, "variant": "", **row}
+        for (parent, seed), of in numbers.groupby(["parent", "seed"])
+        if parent in NAMES
+        for row in _of_seed(of, str(parent))
+    ]
+    known = read_published(HERE.parent).query("item == 'Figure 2'")
+    keys = ["metric", "method", "n_train", "radius"]
+    return pd.DataFrame(rows).merge(known[keys], on=keys) if rows else pd.DataFrame()
+
+
+def _of_seed(numbers: pd.DataFrame, parent: str) -> Iterator[dict[str, Any]]:
+    """Improvements by size; then medians, quartiles and counts at the largest samples."""
+    called = {method: name for name, method in _methods(parent)}
+    none = float("nan")
+    for metric in ("error", "ece_by_edges"):
+        found = improvement_by_size(numbers, metric, threshold=0)
+        for method in found.methods & set(called):
+            for n, (value, count) in zip(SIZES, at_sizes(found.curves[method], found.sizes, SIZES), strict=True):
+                if count:
+                    name = f"relative improvement in {metric}, median of tables"
+                    yield {"metric": name, "method": called[method], "n_train": n, "radius": none, "value": value}
+    largest = tables(numbers, parent)
+    for metric in (name for name in MEASURES if name in largest.values):
+        measure, _, radius = metric.partition("@")
+        at = largest.column(metric)
+        for method in (name for name in at if name in called):
+            shared = {"method": called[method], "n_train": none, "radius": float(radius or "nan")}
+            yield {**shared, "metric": f"{measure}, median of tables", "value": median(at[method])}
+            for name, value in _against_parent(at["parent"], at[method], measure).items():
+                yield {**shared, "metric": name, "value": value}
+
+
+def _against_parent(parent: pd.Series, method: pd.Series, measure: str) -> dict[str, float]:
+    if measure == "mmc":
+        return {"mmc of the forest at most .02 above, tables": float((parent - method <= 0.02).sum())}
+    improvement = (parent - method) / parent
+    quartiles = {"lower quartile": 0.25, "median": 0.5, "upper quartile": 0.75}
+    counts = {"error": ("error no higher", method <= parent), "ece_by_edges": ("ece_by_edges lower", method < parent)}
+    name, holds = counts[measure]
+    return {f"relative improvement in {measure}, {called} of tables": float(improvement.quantile(q)) for called, q in quartiles.items()} | {
+        f"{name} than the parent's, tables": float(holds.sum())
+    }
 
 
 def _oce_differences(theirs: Tables, ours: Tables, shared: dict[str, str], method: str) -> str:

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
 from experiments.common.markdown import head, line, number
-from experiments.common.published import cell
+from experiments.common.published import cell, read_published
+from experiments.common.runs import runs_of
+from experiments.p1.figures.numbers import frame
 
 GROUPS = {"random_forest": ("random_forest", "kdf"), "mlp": ("relu network", "kdn")}
 """Parent of a run → what ``published.csv`` calls it and the method on it."""
 MEASURES = {"error": ("test", "error"), "hellinger on the grid": ("grid", "hellinger")}
 SIZES = (1000, 10000)
 FROM = "first radius at the prior"
+AWAY = "mean max confidence far away"
+VARIANTS = {"": "", "figure1": "", "kdgraph": "kdgraph's variant"}
+"""Variant of a run → its title beside the version that made the paper's figure; a parent has none."""
+HERE = Path(__file__).resolve().parents[1]
 
 
 def figure1_table(plane: pd.DataFrame, published: pd.DataFrame) -> str:
@@ -80,20 +90,66 @@ def first_at_the_prior(radii: np.ndarray, confidence: np.ndarray, prior: float =
     return float(radii[after]) if after < len(radii) else float("inf")
 
 
-def _ours(rows: pd.DataFrame, variants: list[str], measure: str, n: int) -> list[str]:
+def measured(folder: Path) -> pd.DataFrame:
+    """What Figure 1 and its section have, of the runs below a folder, as :class:`experiments.reproduction.declared.Study` has it.
+
+    A value for each seed; but the first radius at the prior is that of the median over seeds, as published.
+    """
+    plane = frame(runs_of("paper/p1/simulations", folder))
+    if plane.empty:
+        return plane
+    published = read_published(HERE).query("item == 'Figure 1'")
+    keys = ["item", "dataset", "metric", "method", "n_train"]
+    rows = pd.DataFrame([row for of in plane.groupby(["dataset", "parent", "model", "variant"]) for row in _numbers(*of)])
+    known = rows.merge(published[keys], on=keys) if len(rows) else rows
+    return pd.concat([known, _far_away(plane)], ignore_index=True)
+
+
+def _numbers(of: Any, rows: pd.DataFrame) -> Iterable[dict[str, Any]]:
+    """Of one data set, model and variant: each published measure by size and seed, and the first radius."""
+    dataset, parent, model, variant = of
+    if variant not in VARIANTS:
+        return
+    parent_name, method = GROUPS[parent]
+    shared = {"item": "Figure 1", "dataset": dataset, "method": parent_name if model == "parent" else f"{method} {model}"}
+    shared |= {"variant": VARIANTS[variant], "ood": None, "radius": np.nan}
+    for measure in MEASURES:
+        for n in SIZES:
+            for seed, value in _chosen(rows, measure, n).set_index("seed").value.items():
+                yield {**shared, "metric": measure, "n_train": n, "seed": seed, "value": value}
+    first = _radius(rows[rows.n_train == 1000])
+    if not np.isnan(first):
+        yield {**shared, "metric": FROM, "n_train": 1000, "seed": 0, "value": first}
+
+
+def _far_away(plane: pd.DataFrame) -> pd.DataFrame:
+    """Confidence of both methods with geodesic distances at the largest radius and 1,000 rows, the mean of all simulations, by seed."""
+    far = plane[(plane["on"] == "ood") & (plane.metric == "mmc") & (plane.n_train == 1000) & (plane.model == "geodesic")]
+    means = far[far["at"] == far["at"].max()].groupby(["variant", "seed"]).value.mean().reset_index()
+    means = means[means.variant.isin(VARIANTS)]
+    shared = {"item": "Section 5.1.1", "dataset": "simulations", "metric": AWAY, "method": "KDF and KDN"}
+    return means.assign(**shared, ood=None, n_train=np.nan, radius=np.nan, variant=means.variant.map(VARIANTS))
+
+
+def _chosen(rows: pd.DataFrame, measure: str, n: int) -> pd.DataFrame:
     on, metric = MEASURES[measure]
-    chosen = rows[(rows["on"] == on) & (rows.metric == metric) & (rows.n_train == n)]
+    return rows[(rows["on"] == on) & (rows.metric == metric) & (rows.n_train == n)]
+
+
+def _ours(rows: pd.DataFrame, variants: list[str], measure: str, n: int) -> list[str]:
+    chosen = _chosen(rows, measure, n)
     return [number(chosen[chosen.variant == variant].value.median()) for variant in variants]
 
 
+def _radius(rows: pd.DataFrame) -> float:
+    """The first radius at the prior of the median over seeds; NaN where there is no far field."""
+    curve = rows[(rows["on"] == "ood") & (rows.metric == "mmc")].groupby("at").value.median()
+    return first_at_the_prior(curve.index.to_numpy(dtype=float), curve.to_numpy()) if len(curve) else float("nan")
+
+
 def _radii(rows: pd.DataFrame, variants: list[str]) -> list[str]:
-    chosen = rows[(rows["on"] == "ood") & (rows.metric == "mmc") & (rows.n_train == 1000)]
-    cells = []
-    for variant in variants:
-        curve = chosen[chosen.variant == variant].groupby("at").value.median()
-        first = first_at_the_prior(curve.index.to_numpy(dtype=float), curve.to_numpy()) if len(curve) else np.nan
-        cells.append("never" if np.isinf(first) else number(first, 1))
-    return cells
+    at = [_radius(rows[(rows.variant == variant) & (rows.n_train == 1000)]) for variant in variants]
+    return ["never" if np.isinf(first) else number(first, 1) for first in at]
 
 
 def _published(rows: pd.DataFrame, measure: str, n: int, digits: int = 3) -> str:

@@ -43,6 +43,14 @@ SENTENCES = {
     "Appendix A.3": 6 + 2,
 }
 """Numbers in prose and captions; one that a section prints twice counts once."""
+FOUND = {
+    "Figure 1": 1,
+    "Figure 2": 2 * 2,  # two errors of two bins
+    "Figure 7, caption": 2,  # where LoRe is the best and ties
+    "Section 5.3": 2,  # reductions
+    "Appendix A.3": 1,  # minutes
+}
+"""Of these the numbers that were found; the others say how it was done."""
 GLOBAL = ["temperature", "histogram", "isotonic", "mmce"]
 PAGES = 19
 """At most: the proofs of Appendix D, which have no numbers, end on it."""
@@ -60,8 +68,9 @@ def fairness(published):
 
 
 def test_no_cell_is_missing(published) -> None:
-    for kind, expected in (("table", CELLS), ("text", SENTENCES)):
-        assert published.item[published.kind == kind].value_counts().to_dict() == expected
+    assert published.item[published.kind == "table"].value_counts().to_dict() == CELLS
+    assert published.item[published.kind == "text"].value_counts().to_dict() == FOUND
+    assert published.item[published.kind.isin(["text", "setting"])].value_counts().to_dict() == SENTENCES
     assert len(published) == sum(CELLS.values()) + sum(SENTENCES.values())  # no figure is read off, and no stored number is known
     for table, of in (("Table 1", 9), ("Table 2", 6), ("Table 3", 21)):
         assert published[published.item == table].dataset.value_counts().to_dict() == dict.fromkeys(SETTINGS, of)
@@ -76,7 +85,7 @@ def test_every_row_and_column_of_a_table_cross_once(published) -> None:
     assert (tables.source == tables.item + ', row "' + tables.row + '", column "' + tables.column.str.replace(" / ", ", ") + '"').all()
     labels = tables.drop_duplicates(["method", "row"])
     assert labels.row[labels.method != "LoRe t-SNE"].is_unique and labels.method[labels.row != "LoRe (ours)"].is_unique
-    assert published[published.kind == "text"][["row", "column"]].isna().all(axis=None)
+    assert published[published.kind != "table"][["row", "column"]].isna().all(axis=None)
 
 
 def test_pages_follow_the_items(published) -> None:
@@ -176,7 +185,7 @@ def test_sizes_agree_with_each_other(published) -> None:
 
 def test_what_two_places_say_is_the_same(published) -> None:
     """But for the bins, of which Section 3.2 knows no exception."""
-    twice = published[(published.kind == "text") & published.dataset.isin(["imagenet", *SETTINGS])].groupby(
+    twice = published[(published.kind != "table") & published.dataset.isin(["imagenet", *SETTINGS])].groupby(
         ["dataset", "metric", "method"], dropna=False
     )
     assert (twice.value.nunique() == 1).all() and (twice.size() > 1).sum() > 5

@@ -120,7 +120,7 @@ def test_words_name_papers_and_their_items() -> None:
 
 @pytest.mark.parametrize(
     ("words", "message"),
-    [(["q9"], "'q9' is no paper; there are p5"), (["p5", "Tabel 1"], "p5 has no 'Tabel 1'; did you mean 'Table 1'?")],
+    [(["q9"], f"'q9' is no paper; there are {', '.join(NAMES)}"), (["p5", "Tabel 1"], "p5 has no 'Tabel 1'; did you mean 'Table 1'?")],
 )
 def test_words_that_name_nothing_are_told(words, message) -> None:
     with pytest.raises(UsageError) as raised:
