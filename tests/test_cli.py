@@ -280,7 +280,12 @@ def test_bash_completes_verbs_and_overrides(kdg, tmp_path):
     (tmp_path / "kdg").chmod(0o755)
     ask = 'COMP_LINE="$1"; COMP_POINT=${#1}; _kdg; echo "${COMPREPLY[*]}"'
     environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
-    for line, reply in {"kdg r": "run report reproduce", "kdg ru": "run", "kdg run dataset=spi": "spiral", "kdg completion z": "zsh"}.items():
+    for line, reply in {
+        "kdg r": "run report reproduce",
+        "kdg ru": "run",
+        "kdg run dataset=spi": "spiral",
+        "kdg completion z": "zsh",
+    }.items():
         done = subprocess.run(["bash", "-c", f"{script}\n{ask}", "bash", line], capture_output=True, text=True, env=environment, check=True)
         assert done.stdout.strip() == reply
 
