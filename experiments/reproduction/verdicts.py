@@ -12,7 +12,9 @@ import pandas as pd
 from experiments.common.published import ABOUT
 from experiments.reproduction.declared import Better, Paper
 
-Verdict = Literal["match", "better", "differs, same ranking", "differs", "not run", "not runnable here", "lost in the text", "a setting"]
+Verdict = Literal[
+    "match", "better", "differs, same ranking", "differs", "one run", "not run", "not runnable here", "lost in the text", "a setting"
+]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 REACHED = ("match", "better")
 NOT_ASKED = ("not runnable here", "lost in the text", "a setting")
@@ -119,6 +121,8 @@ def _judged(said: Mapping[str, Any], ours: Found | None, digits: int, better: Be
     spread_is = said.get("spread_is")
     tolerance = tolerance_of(ours, float(said.get("spread", np.nan)), spread_is if isinstance(spread_is, str) else "", repeats)
     rounded = round(ours.mean, digits)
+    if rounded != value and ours.n == 1 and np.isnan(float(said.get("spread", np.nan))):
+        return "one run", float("nan")  # of which nobody knows how far another one would be
     if abs(rounded - value) <= tolerance + 1e-12 * abs(value):
         return "match", tolerance
     return ("better" if better is not None and _is_better(rounded, value, better, said) else "differs"), tolerance

@@ -46,7 +46,7 @@ def paper(better: object = "lower", repeats: int = 1) -> Paper:
         (1.0, [0.4, 0.42], 0.5, "better", 2 * np.sqrt(0.0002 / 2 + 0.0002)),  # nearer to .5
         (1.0, [0.4, 0.42], lambda row: row["value"], "differs", 2 * np.sqrt(0.0002 / 2 + 0.0002)),
         (0.5, [0.54], "lower", "match", 0.0),  # rounded as it is printed; of one run nothing else is known
-        (0.5, [0.56], "lower", "differs", 0.0),
+        (0.5, [0.56], "lower", "one run", np.nan),
         (np.nan, [0.5], "lower", "lost in the text", np.nan),
         (0.5, [], "lower", "not run", np.nan),
     ],
@@ -65,6 +65,15 @@ def test_published_spreads() -> None:
     assert tolerance_of(one, 0.5, "sd", 25) == pytest.approx(2 * np.sqrt(0.25 + 0.01))
     assert tolerance_of(one, 0.1, "se", 25) == pytest.approx(2 * np.sqrt(0.25 + 0.01))
     assert tolerance_of(many, np.nan, "", 9) == pytest.approx(2 * np.sqrt(0.01 + 0.01))
+
+
+def test_one_run_is_judged_by_the_published_spread() -> None:
+    said = published([("error", "a", 0.5)], spread=0.1, spread_is="sd")
+    assert [cells_of(paper(), said, found(("error", "a", [value])))[0].verdict for value in (0.7, 0.9, 0.1)] == [
+        "match",
+        "differs",
+        "better",
+    ]
 
 
 def test_what_differs_may_keep_its_rank() -> None:
