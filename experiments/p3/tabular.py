@@ -34,6 +34,8 @@ METHODS = {
     "isolation_forest": "isolation forest",
 }
 """By the names of their runs; the first two score rows in sets of 100, all others single rows."""
+VARIANTS = {"tood_given": "", "tood_shuffled": "labels shuffled"}
+"""Algorithm 1 of the paper, and what its Section 6 allows in its place."""
 NOTE = """TOOD is told which 100 rows belong together, all of them in or all out of distribution, and scores each among them; the methods
 below it get single rows, which is a harder task. *Own range*: the other table's columns are moved onto the ranges of the training rows, so
 that no value alone is out of range; elsewhere they are scaled as the training rows are. Mean ± standard deviation in percent."""
@@ -62,11 +64,28 @@ def table(frame: pd.DataFrame, own: str, outside: dict[str, float]) -> str:
     lines = head([f"{TABLES[own]} against", *sets.values()])
     lines.append(line(["**TOOD, published**", *(cell(published[published.ood == name], 0) for name in sets)]))
     for method in (name for name in METHODS if name in set(frame.method)):
-        of = frame[(frame.metric == "auroc") & (frame.method == method)]
-        lines.append(line([METHODS[method], *(spread(of[of.set == name].value, 100, 1) for name in sets)]))
+        of = _percent(frame[frame.method == method])
+        lines.append(line([METHODS[method], *(spread(of[of.set == name].value, 1, 1) for name in sets)]))
     rows = [number(100 * outside[name], 1) if name in outside else "–" for name in sets]
     lines.append(line(["*rows with a value outside the training range*", *rows]))
     return "\n".join(lines)
+
+
+def measured(folder: Path) -> pd.DataFrame:
+    """AUROC in percent of TOOD in every cell of Table 1 that has runs, a row for each seed, by the columns of ``published.csv``."""
+    frame = table_of(read(folder))
+    if frame.empty:
+        return frame
+    found = _percent(frame[frame.method.isin(VARIANTS) & frame.set.isin([*TABLES, *NOISE])])
+    of = {"dataset": found.dataset.str.removesuffix("_6"), "ood": found.set, "variant": found.method.map(VARIANTS)}
+    found = found.assign(item="Table 1", metric="AUROC", method="TOOD", setting="", **of)
+    return found[["item", "dataset", "metric", "method", "ood", "setting", "seed", "value", "variant"]].reset_index(drop=True)
+
+
+def _percent(frame: pd.DataFrame) -> pd.DataFrame:
+    """AUROC among the numbers of runs, as the paper prints it."""
+    of = frame[frame.metric == "auroc"]
+    return of.assign(value=100 * of.value)
 
 
 def outside_of(record: Record) -> dict[str, float]:

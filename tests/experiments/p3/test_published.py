@@ -82,7 +82,7 @@ def test_no_number_is_missing(published) -> None:
 
 def test_every_row_says_where_it_is_from(published) -> None:
     tables = published.item.str.contains("able ")
-    assert set(published.kind[tables]) == {"table"} and set(published.kind[~tables]) == {"text"}
+    assert set(published.kind[tables]) == {"table"} and set(published.kind[~tables]) == {"text", "setting"}
     assert published[["row", "column"]].notna().all(axis=1).eq(tables).all()
     assert not published[tables].duplicated(["item", "row", "column"]).any(), "a cell is there once"
     assert (published.source.str.len() > 10).all()
@@ -90,6 +90,14 @@ def test_every_row_says_where_it_is_from(published) -> None:
     assert list(dict.fromkeys(published.section)) == SECTIONS, "in the order of the paper"
     assert set(published.said) == {"exactly", "about"}
     assert (published.said == "about").sum() == 2, "close to 1, twice"
+
+
+def test_settings_are_told_from_results(published) -> None:
+    """Section 5 and Appendices A to C say how it was done; so do a threshold that is chosen and the dimensions of a figure."""
+    settings = published[published.kind == "setting"]
+    whole = {item: CELLS[item] for item in ("Section 5", "Appendix A", "Appendix B", "Appendix C", "Appendix C.1", "Appendix C.2")}
+    assert settings.item.value_counts().to_dict() == {**whole, "Section 3.2": 1, "Section 6": 1}
+    assert (published.kind == "text").sum() == 5 + 2 + 1 + 3 + 1  # Sections 3.1, 3.2, 4, 5.2 and 6
 
 
 def test_tables_are_whole(published) -> None:
