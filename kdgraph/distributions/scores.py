@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-_LEAST = -37.5
-"""The score of the smallest number that a distribution function can have, 5e-308."""
+_MOST = 37.5
+"""The score of the smallest number that a probability can be in either tail, 5e-308; what lies beyond has no quantile."""
 
 
 class Scores(ABC):
@@ -52,13 +52,14 @@ class LogTails(Scores):
         beyond, below = levels > 1, levels < 0
         inside = _ppf(np.where(beyond | below, 0.5, levels))
         above = -ndtri_exp(np.where(beyond, 1 - levels, -1.0))
-        return np.maximum(np.where(beyond, above, np.where(below, ndtri_exp(np.where(below, levels, -1.0)), inside)), _LEAST)
+        return np.clip(np.where(beyond, above, np.where(below, ndtri_exp(np.where(below, levels, -1.0)), inside)), -_MOST, _MOST)
 
     def levels(self, scores: np.ndarray) -> np.ndarray:  # noqa: D102
         from scipy.special import log_ndtr
 
-        levels = _cdf(np.maximum(scores, _LEAST))
-        beyond = (levels == 1) & np.isfinite(scores)
+        scores = np.clip(scores, -_MOST, _MOST)
+        levels = _cdf(scores)
+        beyond = levels == 1
         return np.where(beyond, 1 - log_ndtr(-np.where(beyond, scores, 1.0)), levels)
 
 

@@ -43,6 +43,14 @@ def test_log_normal_scores_are_standardised_logarithms():
     np.testing.assert_allclose(found[last_bits], z[last_bits], atol=0.01)
 
 
+@pytest.mark.parametrize("name", list(FAMILIES))
+def test_whatever_a_correction_makes_of_scores_has_a_value(name):
+    """A slope may take a score farther out than any number has a probability."""
+    of = FAMILIES[name]
+    levels = of.score_scale().levels(np.array([[-1e4, -100.0, -40.0, 0.0, 40.0, 100.0, 1e4]]))
+    assert np.isfinite(of.at_levels(levels)).all() and (np.diff(of.at_levels(levels)) >= 0).all()
+
+
 @settings(max_examples=25, deadline=None)
 @given(st.integers(1, 200), st.lists(st.floats(-3, 4), min_size=1, max_size=20))
 def test_scores_of_samples_go_on_beyond_their_ends(m, levels):
