@@ -59,7 +59,7 @@ class Task:
         return f"{self.paper.name} {', '.join(self.study.items)}"
 
 
-def tasks_of(papers: Iterable[Paper], scale: Scale, out: Path) -> Iterator[Task]:
+def tasks_of(papers: Iterable[Paper], scale: Scale, out: Path, launching: Sequence[str] = ()) -> Iterator[Task]:
     """Every study that is done at this scale; what has been composed before is not composed again.
 
     Parameters
@@ -67,12 +67,13 @@ def tasks_of(papers: Iterable[Paper], scale: Scale, out: Path) -> Iterator[Task]
     papers : with the studies that are asked for.
     scale : see :data:`~experiments.reproduction.declared.SCALES`.
     out : the folder of its runs.
+    launching : words of ``kdg run`` that say how runs are launched.
     """
     for paper in papers:
         for study in paper.studies:
             if scale in study.sizes:
                 size = study.sizes[scale]
-                sweeps = [plan([*words, f"out={out}"], multirun=True) for words in size.runs]
+                sweeps = [plan([*words, f"out={out}", *launching], multirun=True) for words in size.runs]
                 yield Task(paper, study, size, [sweep.knowing(Index.of(sweep).known()) for sweep in sweeps], out)
 
 
@@ -88,7 +89,8 @@ def estimate(tasks: Sequence[Task]) -> str:
     widths = [max(len(row[k]) for row in rows) for k in range(4)]
     lines = ["  ".join([row[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))]) for row in rows]
     more = f", and {unknown} of which nothing is known" if unknown else ""
-    return "\n".join([*(line.rstrip() for line in lines), "", f"about {_words(left)} on two cores{more}"])
+    last = f"about {_words(left)} on two cores{more}" if left or unknown else "all of it is done"
+    return "\n".join([*(line.rstrip() for line in lines), "", last])
 
 
 def _words(minutes: float) -> str:

@@ -18,12 +18,13 @@ if TYPE_CHECKING:
 MORE = """\
 Words name papers, and tables or figures of the paper before them: kdg reproduce p5 'Table 1' 'Table 2'; without words, all papers.
 What is done is not done again, so the same command goes on where one was stopped.
+Words with = say how runs are launched, as in kdg run: hydra/launcher=submitit_slurm hydra.launcher.partition=NAME.
 smoke takes minutes, on simulations and small real data; workstation hours on two cores; paper has the papers' own sizes."""
 
 
 def main(arguments: list[str]) -> int:
     """Run what is not done, write the page, and return the exit code."""
-    args = _parser().parse_args(arguments)
+    args = _parser().parse_intermixed_args(arguments)
     _need_experiments()
     from experiments.reproduction.page import write
     from experiments.reproduction.papers import chosen
@@ -31,8 +32,8 @@ def main(arguments: list[str]) -> int:
     from kdgraph.report.terminal import show
 
     out = Path(args.out) / args.scale
-    papers = chosen(args.words)
-    tasks = list(tasks_of(papers, args.scale, out))
+    papers = chosen([word for word in args.words if "=" not in word])
+    tasks = list(tasks_of(papers, args.scale, out, _launching(args.words)))
     show(estimate(tasks))
     if args.plan:
         return 0
@@ -40,6 +41,15 @@ def main(arguments: list[str]) -> int:
     written = write(papers, tasks, args.scale, out, shlex.join(["kdg", "reproduce", *arguments]))
     show(f"\n{written}")
     return code
+
+
+def _launching(words: Sequence[str]) -> list[str]:
+    """Those that say how; what would change a number is refused, as the page would not tell it."""
+    how = [word for word in words if "=" in word]
+    for word in how:
+        if not word.startswith(("hydra/launcher=", "hydra.launcher.")):
+            raise UsageError(f"'{word}' is not how runs are launched; kdg reproduce takes hydra/launcher=… and hydra.launcher.…=… alone")
+    return how
 
 
 def _run(tasks: Sequence[Task]) -> int:

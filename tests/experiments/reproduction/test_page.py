@@ -129,7 +129,12 @@ def test_words_that_name_nothing_are_told(words, message) -> None:
 
 
 def test_the_plan_is_told_and_nothing_runs(tmp_path, capsys) -> None:
-    assert main(["p5", "Table 1", "--scale", "smoke", "--plan", "--out", str(tmp_path)]) == 0
+    assert main(["p5", "--scale", "smoke", "Table 1", "hydra/launcher=basic", "--plan", "--out", str(tmp_path)]) == 0
     told = capsys.readouterr().out
     assert re.search(r"p5 Table 1 +6 +0 +a minute", told) and "about a minute on two cores" in told
     assert not (tmp_path / "smoke" / "page.html").exists()
+
+
+def test_words_that_would_change_a_number_are_refused(tmp_path) -> None:
+    with pytest.raises(UsageError, match=r"^'seed=3' is not how runs are launched; kdg reproduce takes hydra/launcher=… and "):
+        main(["p5", "seed=3", "--plan", "--out", str(tmp_path)])
