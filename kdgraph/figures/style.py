@@ -133,15 +133,23 @@ def two_lines(figure: Figure, text: str, size: float, width: float) -> list[str]
     return [text[:cut], text[cut + 1 :]]
 
 
-def save(figure: Figure, stem: Path | str, formats: Sequence[str] = ("svg", "png"), dpi: int = 200) -> list[Path]:
+_TOLD = {"svg": ("Title", "Description"), "png": ("Title", "Description"), "pdf": ("Title", "Subject")}
+"""What formats call a title and what is shown."""
+
+
+def save(
+    figure: Figure, stem: Path | str, formats: Sequence[str] = ("svg", "png"), dpi: int = 200, *, title: str = "", shows: str = ""
+) -> list[Path]:
     """Write ``stem.svg``, ``stem.png`` (or other formats that matplotlib knows) and return the paths.
 
     Sizes are exact (nothing is cropped), text stays text in SVG, and no date or version is written: the same figure gives the
-    same bytes. ``dpi`` is dots an inch of PNG. The folder must exist.
+    same bytes. ``dpi`` is dots an inch of PNG, and of what is rasterised in the others. ``title`` and what the figure ``shows`` go into
+    the metadata of SVG, PDF and PNG. The folder must exist.
     """
     stem = Path(stem)
     paths = [stem.parent / f"{stem.name}.{kind}" for kind in formats]  # with_suffix would cut a name such as "radius_1.5"
     with styled():
         for path, kind in zip(paths, formats, strict=True):
-            figure.savefig(path, format=kind, dpi=dpi, metadata=_NO_TRACE.get(kind))
+            told = dict(zip(_TOLD.get(kind, ()), (title, shows), strict=False))
+            figure.savefig(path, format=kind, dpi=dpi, metadata=_NO_TRACE.get(kind, {}) | {key: text for key, text in told.items() if text})
     return paths
