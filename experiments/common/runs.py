@@ -32,9 +32,12 @@ def runs_of(experiment: str, folder: Path, free: Sequence[str] = ()) -> list[Rec
         In the order of their folders. Values of a swept number that the experiment does not name (more seeds, another distance) are taken
         with the others; swept data sets and methods are those of the experiment.
     """
+    paths = _records(folder)
+    if not paths:
+        return []  # without composing anything, which takes seconds
     loose = tuple(tuple(key.split(".")) for key in (*swept_numbers(experiment), "seed", *free))
     wanted = {_signature(job.config.science(), loose) for job in _one_of_each(experiment)}
-    found = (json.loads(path.read_text()) for path in sorted(folder.glob("*/*/*/result.json")))
+    found = (json.loads(path.read_text()) for path in paths)
     return [record for record in found if _signature(record["config"], loose) in wanted]
 
 
@@ -43,14 +46,21 @@ def runs_of_tables(experiment: str, folder: Path, free: Sequence[str] = ()) -> l
 
     Each is composed once, which takes seconds where all pairs take minutes.
     """
+    paths = _records(folder)
+    if not paths:
+        return []
     loose = tuple(tuple(key.split(".")) for key in (*swept_numbers(experiment), "seed", *free))
     first = {key: _values(values)[0] for key, values in _swept(experiment).items()}
     datasets, others = (
         {_signature(_part(job.config.science(), part), loose) for job in plan([f"experiment={experiment}", *_words(first, without)]).jobs}
         for without, part in (("dataset", True), ("method", False))
     )
-    found = (json.loads(path.read_text()) for path in sorted(folder.glob("*/*/*/result.json")))
+    found = (json.loads(path.read_text()) for path in paths)
     return [r for r in found if all(_signature(_part(r["config"], part), loose) in of for part, of in ((True, datasets), (False, others)))]
+
+
+def _records(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*/*/*/result.json"))
 
 
 def expected(experiment: str) -> int:

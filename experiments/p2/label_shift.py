@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ import yaml
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import train_test_split
 
-from experiments.common.claims import Claim, verdicts
+from experiments.common.claims import Claim, keep, verdicts
 from experiments.common.markdown import head, line, number, signed
 from kdgraph.components import build
 from kdgraph.config import conf_dir
@@ -222,7 +223,7 @@ def claims(found: Summary, methods: Sequence[str]) -> Iterator[Claim]:
         for which, value in least.items():
             text = "label-shift error is larger than the differences between the techniques (Section XV)"
             text += f": {MEASURES[of]}, {BASES[basis]}, {which}"
-            yield Claim(text, value > 1, f"at least {number(value, 2)} of the spread")
+            yield Claim(text, value > 1, f"at least {number(value, 2)} of the spread", ("label_shift",))
     gap = found.means["gap"]
     at_rest = gap.loc[(NONE, "unshifted"), list(methods)]
     of_fit = {fit: {kind: gap.loc[(kind, fit), list(methods)] for kind in found.error["nll"]} for fit in ("unshifted", "weighted")}
@@ -239,6 +240,7 @@ def main() -> None:
     parser.add_argument("--methods", nargs="*", default=list(METHODS), help="calibrators by the names of the configuration")
     parser.add_argument("--seeds", type=int, default=5, help="halves that are drawn")
     parser.add_argument("--draws", type=int, default=10, help="class frequencies that are drawn for each half and concentration")
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="a folder of runs to leave the claims in, where kdg reproduce finds them")
     given = parser.parse_args()
     rows = ScoreFile(given.record, target=given.target).load()
     found = summary(study(rows.X, rows.y, given.methods, seeds=given.seeds, draws=given.draws), given.methods)
@@ -247,7 +249,10 @@ def main() -> None:
         print(f"{name}, of the shifted use-set\n\n{loss_table(found, given.methods, of)}\n")
     print("Calibration gap: |mean confidence − share right|, averaged over predicted classes\n\n" + gap_table(found, given.methods) + "\n")
     print("Label-shift error in units of the differences between the techniques\n\n" + ratio_table(found) + "\n")
-    print(verdicts(claims(found, given.methods)))
+    told = list(claims(found, given.methods))
+    print(verdicts(told))
+    if given.keep is not None:
+        keep(told, given.keep, "p2_label_shift")
 
 
 if __name__ == "__main__":

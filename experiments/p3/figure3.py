@@ -1,7 +1,8 @@
 """Histograms of the average pairwise Hamming distance of images in and out of distribution, Figure 3, from finished runs of
 ``experiment=paper/p3/mnist`` and ``…/cifar``.
 
-``python -m experiments.p3.figure3 outputs figure3.svg``; the distances are in the store of the runs, or the runs are done again.
+``python -m experiments.p3.figure3 outputs --figures experiments/p3/pictures``; the distances are in the store of the runs, or the runs are
+done again.
 """
 
 from __future__ import annotations
@@ -19,16 +20,18 @@ from matplotlib.figure import Figure
 
 from experiments.common.markdown import counted, number
 from experiments.common.models import evaluation_of
+from experiments.common.pictures import save_picture
 from experiments.common.runs import Record, runs_of
 from experiments.common.settings import by_size
 from experiments.p3.images import STUDIES
 from experiments.p3.records import IN
 from kdgraph.errors import KdgError
-from kdgraph.figures import save
 from kdgraph.figures.labels import LABEL_SIZE, NOTE_SIZE
 from kdgraph.figures.style import BLACK, FULL_WIDTH, GREY, VERMILLION, add_axes, fitted, new_figure, styled
 from kdgraph.metrics import auroc
 
+PAPER = Path(__file__).parent
+"""Its folder."""
 METHODS = {"tood_given": "given labels", "tood_shuffled": "shuffled labels"}
 SIZES = ("dataset.n_train", "dataset.n_calibration", "dataset.n_test")
 """May differ from the experiments': of runs with several sizes those with the most rows are drawn."""
@@ -180,8 +183,8 @@ def read_blocks(folder: Path) -> tuple[list[Block], list[Record]]:
     return blocks, used
 
 
-def draw(folder: Path, file: Path) -> list[Path]:
-    """Write the picture of the runs below a folder.
+def draw(folder: Path, to: Path) -> list[Path]:
+    """Write the picture of the runs below a folder, to figure3.svg and .pdf in another.
 
     Raises
     ------
@@ -197,16 +200,16 @@ def draw(folder: Path, file: Path) -> list[Path]:
         f"rows in sets of {size}, {seeds} pooled: test rows (filled), a set out of distribution (line), each in shares of its highest bin;"
         " dotted: thresholds of the seeds"
     )
-    return save(figure_3(blocks, note), file.with_suffix(""), [file.suffix.removeprefix(".")])
+    return save_picture(figure_3(blocks, note), to / "figure3", PAPER)
 
 
 def main() -> None:
     """Draw the runs below a folder."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("outputs", type=Path, nargs="?", default=Path("outputs"), help="where the runs are")
-    parser.add_argument("file", type=Path, nargs="?", default=Path("figure3.svg"), help="the picture to write: .svg, .png or .pdf")
+    parser.add_argument("--figures", type=Path, default=Path("outputs/p3_figures"), help="where the picture goes")
     given = parser.parse_args()
-    for path in draw(given.outputs, given.file):
+    for path in draw(given.outputs, given.figures):
         print(path)
 
 

@@ -16,14 +16,16 @@ from matplotlib.figure import Figure
 
 from experiments.common.claims import Claim, verdicts
 from experiments.common.markdown import counted, head, line, number, spread
+from experiments.common.pictures import save_picture
 from experiments.common.runs import Record, runs_of
 from experiments.p3.panels import Curve, Panel, side_by_side
 from experiments.p3.records import APHD, IN, by_seed, table_of
 from kdgraph.data.simulations import PointCloud
 from kdgraph.errors import KdgError
-from kdgraph.figures import save
 from kdgraph.figures.style import BLUE, GREEN, VERMILLION, Role, add_axes, new_figure, styled
 
+PAPER = Path(__file__).parent
+"""Its folder."""
 EXPERIMENT = "paper/p3/simulated"
 FOLLOW = ["ood.sources.lines.source.n_dims", "ood.sources.squares.source.n_dims"]
 """Keys that have the dimension of the circles."""
@@ -84,7 +86,7 @@ def claims(frame: pd.DataFrame, method: str) -> Iterator[Claim]:
         grown = distance.mean(axis=0)
         found = f"from {number(float(grown[0]))} at d = {dims[0]} to {number(float(grown[-1]))} at d = {dims[-1]}"
         text = f"APHD grows with the dimension (Remark 4.2), {'circles' if name == IN else name}, {called}: it is larger at the end"
-        yield Claim(text, bool(grown[-1] > grown[0]), found)
+        yield Claim(text, bool(grown[-1] > grown[0]), found, ("grows_with_dimension",))
         if name == IN:
             continue
         _, auroc = by_seed(frame, "auroc", "n_dims", method=method, set=name)
@@ -94,6 +96,7 @@ def claims(frame: pd.DataFrame, method: str) -> Iterator[Claim]:
             f"high dimension makes them indistinguishable (Section 6), {name}, {called}: the AUROC falls, and to within .1 of one half",
             bool(low < high and abs(low - 0.5) < 0.1),
             found,
+            ("dimension_indistinguishable",),
         )
 
 
@@ -132,9 +135,9 @@ def read(folder: Path) -> list[Record]:
 
 def draw(records: Sequence[Record], folder: Path) -> None:
     """Both figures; of no runs the first, which needs none."""
-    save(figure_6(), folder / "figure6", ["png"], dpi=200)
+    save_picture(figure_6(), folder / "figure6", PAPER)
     if records:
-        save(figure_7(table_of(records, ["dataset.n_dims"])), folder / "figure7", ["png"], dpi=200)
+        save_picture(figure_7(table_of(records, ["dataset.n_dims"])), folder / "figure7", PAPER)
 
 
 def main() -> None:
@@ -145,7 +148,6 @@ def main() -> None:
     given = parser.parse_args()
     records = read(given.outputs)
     print(beside(records))
-    given.figures.mkdir(parents=True, exist_ok=True)
     draw(records, given.figures)
 
 

@@ -17,14 +17,16 @@ import numpy as np
 from matplotlib.figure import Figure
 from sklearn.ensemble import ExtraTreesRegressor
 
-from experiments.common.claims import Claim, verdicts
+from experiments.common.claims import Claim, keep, verdicts
 from experiments.common.markdown import head, line, number
+from experiments.common.pictures import save_picture
 from experiments.p3.panels import Curve, Panel, side_by_side
 from kdgraph.detection import aphd
 from kdgraph.errors import KdgError
-from kdgraph.figures import save
 from kdgraph.figures.style import BLACK, BLUE, GREEN, VERMILLION, Role
 
+PAPER = Path(__file__).parent
+"""Its folder."""
 DIMENSIONS = (1, 2, 5)
 TOLERANCE = 0.05
 """Of a mean H: with 1,000 training rows in one dimension, gaps at the edge of [0, 1] move it by .03."""
@@ -186,25 +188,27 @@ def claims(found: Found) -> Iterator[Claim]:
     inside = {k: h for k, h in found.outside.items() if k}
     holds = all(h < TOLERANCE for h in inside.values())
     said = ", ".join(f"{number(h)} with {k}" for k, h in inside.items())
-    yield Claim("H is 0 where the convex hulls are disjoint (Theorem 4.1), of 10 features k being out of range", holds, said)
+    text = "H is 0 where the convex hulls are disjoint (Theorem 4.1), of 10 features k being out of range"
+    yield Claim(text, holds, said, ("theorem_4_1",))
     for d in DIMENSIONS:
         for name, (k, shared) in found.regions[d].items():
             ratio = shared.mean(axis=0) * k
             text = f"E H = 1 − 1/K with K regions (Theorem 4.2), {name}, d = {d}: 1 − H is 1/K within a fifth"
             said = f"it is {number(float(ratio.min()), 2)} to {number(float(ratio.max()), 2)} times 1/K"
-            yield Claim(text, bool((np.abs(ratio - 1) < 0.2).all()), said)
+            yield Claim(text, bool((np.abs(ratio - 1) < 0.2).all()), said, ("theorem_4_2",))
     for d in DIMENSIONS:
         off = np.abs(found.shifts[d]["trees"].mean(axis=0) - of_shift(found.a, d))
         text = f"E H = 1 − a^(2d) (Theorem 4.3), trees, d = {d}: within {number(TOLERANCE, 2)} at every a"
         worst = int(off.argmax())
-        yield Claim(text, bool((off < TOLERANCE).all()), f"off by {number(float(off[worst]), 2)} at a = {found.a[worst]:g}")
+        said = f"off by {number(float(off[worst]), 2)} at a = {found.a[worst]:g}"
+        yield Claim(text, bool((off < TOLERANCE).all()), said, ("theorem_4_3",))
     for d, (trees, away) in found.trees.items():
         for name, which in (("all", "the mean over pairs, as stated"), ("pair", "the pair's own mean")):
             above = trees[away[name][0] > hoeffding(trees)]
             text = f"mean H of T trees is seldom {EPSILON:g} away from {which} (Theorem 4.4), d = {d}: below Hoeffding's bound at every T"
             bound = number(100 * float(hoeffding(trees)[-1]), 1)
             said = f"at T = {trees[-1]:g} in {number(100 * float(away[name][0, -1]), 1)} %, the bound being {bound} %"
-            yield Claim(text, not len(above), said)
+            yield Claim(text, not len(above), said, ("theorem_4_4",))
 
 
 def figure_regions(found: Found) -> Figure:
@@ -254,12 +258,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--scale", choices=list(SCALES), default="smoke", help="how many rows, trees and draws")
     parser.add_argument("--figures", type=Path, default=Path("outputs/p3_theorems"), help="where the pictures go")
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="a folder of runs to leave the claims in, where kdg reproduce finds them")
     given = parser.parse_args()
     found = measure(SCALES[given.scale])
-    print(tables(found) + "\n\n" + verdicts(claims(found)))
-    given.figures.mkdir(parents=True, exist_ok=True)
+    told = list(claims(found))
+    print(tables(found) + "\n\n" + verdicts(told))
+    if given.keep is not None:
+        keep(told, given.keep, "p3_theorems")
     for name, draw in (("theorem42", figure_regions), ("theorem43", figure_shift), ("theorem44", figure_trees)):
-        save(draw(found), given.figures / name, ["png"], dpi=200)
+        save_picture(draw(found), given.figures / name, PAPER)
 
 
 if __name__ == "__main__":

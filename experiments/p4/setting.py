@@ -92,7 +92,7 @@ def beside(records: Sequence[Record], setting: Setting) -> str:
     parts = [
         f"## {setting.title}: {frame.seed.nunique()} seeds, {network_of(records[0])}",
         by_group_and_overall(frame, setting),
-        paired(frame, setting, _share(records[0]) if setting.resplit else None),
+        paired(frame, setting, share_of(records[0]) if setting.resplit else None),
         correlations(frame, setting),
     ]
     return "\n\n".join(parts)
@@ -261,8 +261,8 @@ def _centred(both: pd.DataFrame) -> pd.DataFrame:
     return both - both.groupby("method").transform("mean")
 
 
-def _share(record: Record) -> float:
-    """Test rows for each row that is fitted on."""
+def share_of(record: Record) -> float:
+    """Test rows for each row that is fitted on, in a record's data set."""
     rows: Mapping[str, int] = record["dataset"]
     return rows["n_test"] / (rows["n_train"] + rows["n_calibration"])
 

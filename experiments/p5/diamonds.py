@@ -82,26 +82,26 @@ def claims(frame: pd.DataFrame) -> Iterable[Claim]:
     if {"glm", "glm_local_1000"} <= have:
         gain = 100 * (of(frame, "glm_local_1000", "rmse") / of(frame, "glm", "rmse") - 1)
         text = "local recalibration takes 6 % ± 1 off the GLM's RMSE (published 798.9 → 751.2)"
-        yield Claim(text, bool(abs(gain.mean() + 6) <= 1), f"{gain.mean():+.1f} %, {gain.min():+.1f} to {gain.max():+.1f}")
+        yield Claim(text, bool(abs(gain.mean() + 6) <= 1), f"{gain.mean():+.1f} %, {gain.min():+.1f} to {gain.max():+.1f}", ("real_data",))
     for parent, (called, _) in CALLED.items():
         if (local := f"{parent}_local_1000") in have:
             yield _covers(frame, local, f"{called}, local")
     if {"network", "network_local_1000"} <= have:
         p, d = _lower(frame, "network_local_1000")
         text = "local recalibration lowers the network's RMSE (a paired test at 5 %)"
-        yield Claim(text, bool(p < 0.05 and d.mean() < 0), f"By {-d.mean():.1f} dollars, p {p:.2g}")
+        yield Claim(text, bool(p < 0.05 and d.mean() < 0), f"By {-d.mean():.1f} dollars, p {p:.2g}", ("real_data", "sole_method"))
         for end in ("_isotonic", "_density"):
             if (other := f"network{end}") in have:
                 off = float(_lower(frame, other)[1].mean() / d.mean())
                 text = f"{AFTER[end][0]} does not: it takes less than a tenth as much off ('the sole method', after Table 3)"
-                yield Claim(text, off < 0.1, f"{100 * off:+.0f} % of it")
+                yield Claim(text, off < 0.1, f"{100 * off:+.0f} % of it", ("sole_method",))
 
 
 def _covers(frame: pd.DataFrame, method: str, called: str) -> Claim:
     misses = {level: 100 * (of(frame, method, metric).mean() - level) for level, (metric, _) in LEVELS.items()}
     holds = all(abs(misses[level]) <= most for level, (_, most) in LEVELS.items())
     told = ", ".join(f"{100 * level:g} %: {miss:+.2f}" for level, miss in misses.items())
-    return Claim(f"coverage of {called} is within 1.5 points at 90 % and 1 at 95 and 99 %", holds, told)
+    return Claim(f"coverage of {called} is within 1.5 points at 90 % and 1 at 95 and 99 %", holds, told, ("coverage_diamonds",))
 
 
 def _lower(frame: pd.DataFrame, method: str) -> tuple[float, pd.Series]:

@@ -1,8 +1,9 @@
 """Figures of Torres et al. from finished runs, by ``python -m experiments.p5.figures outputs``: those of which there are runs.
 
-``figure1`` and ``figure2``: PIT values here and there, means and standard deviations, of the line on the parabola (``paper/p5/table1``);
-``figure3``: misses over the plane of Rosenbrock's function (``table2``); ``figure4``: the simulation study, in boxes (``simulation`` and
-those built on it); ``figure5``: two diamonds and what lies near them (``diamonds``). All but the fourth are of the first seed that was run.
+``figure1`` and ``figure2``: the line on the parabola, its PIT values here and there, means and deviations (``paper/p5/table1``);
+``figure3``: Rosenbrock's function, what is predicted of it, and misses over its plane (``table2``); ``figure4``: the simulation study,
+in boxes (``simulation`` and those built on it); ``figure5``: prices, two diamonds and what lies near them (``diamonds``). All but the
+fourth are of the first seed that was run.
 """
 
 from __future__ import annotations
@@ -18,8 +19,11 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from experiments.common.models import evaluation_of
+from experiments.common.pictures import save_picture
 from experiments.common.runs import Record, runs_of
 from experiments.p5 import simulation
+from experiments.p5.panels import Fit, Plane, line_and_curve, predicted_against_observed, valley_panels
+from kdgraph.data.simulations import Rosenbrock
 from kdgraph.errors import KdgError
 from kdgraph.figures import (
     Moments,
@@ -28,21 +32,26 @@ from kdgraph.figures import (
     local_pit_histograms,
     mean_and_sd,
     predictive_densities,
-    save,
 )
 from kdgraph.figures.of_run.regression import predicted_row
 from kdgraph.metrics import pit_histogram
 from kdgraph.runner.stages import split
 
+PAPER = Path(__file__).parent
+"""Its folder."""
 LOCAL = "local, k = 1,000"
 PLACES_X = 4.0, 17.68
 """Where Figure 1 looks closer; the second is the paper's highlighted point."""
+POINT = 17.68, 2146.22
+"""x and y of that point; the row that is drawn is the nearest in standard units."""
 PRICES = 4113.0, 18026.0
 """Of the two diamonds that the paper highlights in Figure 5."""
 NEAR = 1000
 """Test rows of a neighbourhood."""
 SHOWN = 2000
 """Rows in Figure 2."""
+OF_VALLEY = 3000
+"""Rows in Figure 3 (b to d)."""
 KINDS = {"network": "network", "isotonic": "isotonic", "density": "density estimation", "local": "local"}
 PLACES = {"input": "input", "6": "layer 4", "8": "layer 5", "output": "output"}
 
@@ -50,13 +59,19 @@ Drawn = Iterator[tuple[str, Figure]]
 
 
 def of_line(folder: Path) -> Drawn:
-    """Figure 1 (d, f): PIT values of all rows and of two neighbourhoods; Figure 2: means and standard deviations."""
+    """Figure 1: rows, the line, two neighbourhoods, their PIT values and those of all rows; Figure 2: means and standard deviations."""
     records = {record["method"]: record for record in _first_seed(runs_of("paper/p5/table1", folder))}
     if "local_pit_1000" not in records:
         return
     X, y, truth, said = _asked({"linear": (records["local_pit_1000"], "parent"), LOCAL: (records["local_pit_1000"], "calibrated")}, folder)
-    cells = {"all": np.arange(len(y)), **{f"x near {x:g}": np.argsort(np.abs(X[:, 0] - x))[:NEAR] for x in PLACES_X}}
-    yield "figure1", local_pit_histograms(_histograms(y, said, cells))
+    near = [np.argsort(np.abs(X[:, 0] - x))[:NEAR] for x in PLACES_X]
+    line = said["linear"]
+    fit = Fit(X[:, 0], y, truth.mean(), line.mean(), float(np.sqrt(line.var()[0])))
+    points = np.stack([X[:, 0] / np.std(X[:, 0]), y / np.std(y)], axis=1)
+    highlighted = int(np.argmin(((points - np.array(POINT) / [np.std(X[:, 0]), np.std(y)]) ** 2).sum(axis=1)))
+    yield "figure1_line", line_and_curve(fit, [int(near[0][0]), highlighted], near)
+    cells = {"all": np.arange(len(y)), **{f"x near {x:g}": rows for x, rows in zip(PLACES_X, near, strict=True)}}
+    yield "figure1_pit", local_pit_histograms(_histograms(y, said, cells))
     if "global_pit" in records:
         said = {"linear": said["linear"], "global": _asked({"global": (records["global_pit"], "calibrated")}, folder)[3]["global"], **said}
     moments = {name: Moments(given[:SHOWN].mean(), np.sqrt(given[:SHOWN].var())) for name, given in said.items()}
@@ -64,18 +79,22 @@ def of_line(folder: Path) -> Drawn:
 
 
 def of_valley(folder: Path) -> Drawn:
-    """Figure 3 (e, f): rows that 95 % intervals miss, with the weight scaling rule and recalibrated by the rows within 0.5."""
+    """Figure 3: data, means and what 95 % intervals miss, of the weight scaling rule and recalibrated by the rows within 0.5."""
     records = [r for r in runs_of("paper/p5/table2", folder) if r["config"]["parent"]["dropout"] == 0.05]
     for record in _first_seed(records):
         after = record["config"]["recalibrator"]
         if record["parent"] == "mlp_lognormal" and after["name"] == "local_pit" and after["radius"] is not None:
-            X, y, _, said = _asked({"network": (record, "parent"), "local, radius 0.5": (record, "calibrated")}, folder)
-            intervals = {name: given.interval(0.95) for name, given in said.items()}
-            yield "figure3", interval_misses(X, {name: (y > high).astype(int) - (y < low) for name, (low, high) in intervals.items()}, 0.95)
+            X, y, truth, said = _asked({"network": (record, "parent"), "local, radius 0.5": (record, "calibrated")}, folder)
+            means = {name: given[:OF_VALLEY].mean() for name, given in said.items()}
+            plane = Plane(X[:OF_VALLEY], y[:OF_VALLEY], truth[:OF_VALLEY].mean(), means)
+            yield "figure3_means", valley_panels(plane, lambda at: Rosenbrock().distribution(at).mean())
+            ends = {name: given.interval(0.95) for name, given in said.items()}
+            missed = {name: (y > high).astype(int) - (y < low) for name, (low, high) in ends.items()}
+            yield "figure3_misses", interval_misses(X, missed, 0.95)
 
 
 def of_diamonds(folder: Path) -> Drawn:
-    """Figure 5 (b, c, d): densities of two diamonds of the paper's prices before and after, and PIT values of the rows near them."""
+    """Figure 5: prices predicted and observed; two diamonds of the paper's prices before and after, PIT values of the rows near them."""
     records = {record["method"]: record for record in _first_seed(runs_of("paper/p5/diamonds", folder))}
     if "network_local_1000" not in records:
         return
@@ -83,6 +102,7 @@ def of_diamonds(folder: Path) -> Drawn:
     X, y, _, said = _asked({"network": (record, "parent"), LOCAL: (record, "calibrated")}, folder)
     chosen = [int(np.argmin(np.abs(y - price))) for price in PRICES]
     panels = [predicted_row(f"y = {y[i]:,.0f}", {name: given[i : i + 1] for name, given in said.items()}, y[i]) for i in chosen]
+    yield "figure5_prices", predicted_against_observed(y, said["network"].mean(), chosen, "price")
     yield "figure5_densities", predictive_densities(panels, "price")
     Z = (X - X.mean(axis=0)) / X.std(axis=0)
     near = {f"near y = {y[i]:,.0f}": np.argsort(((Z - Z[i]) ** 2).sum(axis=1))[:NEAR] for i in chosen}
@@ -179,8 +199,7 @@ FIGURES: dict[str, Callable[[Path], Drawn]] = {
 
 def draw(folder: Path, to: Path, only: Iterable[str] = tuple(FIGURES)) -> list[Path]:
     """Draw what there are runs of below ``folder``."""
-    to.mkdir(parents=True, exist_ok=True)
-    return [path for name in only for stem, figure in FIGURES[name](folder) for path in save(figure, to / stem, ["png"], dpi=200)]
+    return [path for name in only for stem, figure in FIGURES[name](folder) for path in save_picture(figure, to / stem, PAPER)]
 
 
 def main() -> None:

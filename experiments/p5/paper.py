@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from experiments.p5 import diamonds, table1, table2
-from experiments.reproduction.declared import Paper, Size, Study
+from experiments.p5 import diamonds, line, memory, table1, table2
+from experiments.reproduction.declared import SCALES, Paper, Size, Study
 
 _T1 = "experiment=paper/p5/table1"
 _T2 = "experiment=paper/p5/table2"
 _T3 = "experiment=paper/p5/diamonds"
 _SAMPLES = "20 samples of 90,000 rows each, where the paper has one"
 _SPLITS = "ten divisions of the rows, where the paper has one"
+_WIDE = ("parent.hidden=[6400,6400,240,240]", "parent.max_epochs=75")
 _SMALL = (
     "a network of 256, 256, 64 and 64 units, 15 epochs, 100 masks (paper: 25 times as many units in a wide layer, 75 epochs, 1,000 masks)"
 )
@@ -33,6 +34,32 @@ PAPER = Paper(
     folder=Path(__file__).parent,
     studies=[
         Study(
+            items=("Section 2",),
+            sizes={
+                "workstation": Size([(_T1, "method=global_pit")], differs=f"the line of Table 1 alone; {_SAMPLES}", minutes=2),
+                "paper": Size([(_T1, "method=global_pit")], differs=f"the line of Table 1 alone; {_SAMPLES}", minutes=2),
+            },
+            measured=table1.measured_in_section2,
+        ),
+        Study(
+            items=("Section 4.1",),
+            sizes={
+                scale: Size(computed={"section41": line.section41}, differs=f"{_SAMPLES}; p-values of at least 1 / 10,000", minutes=0.3)
+                for scale in SCALES
+            },
+        ),
+        Study(
+            items=("Section 4.3",),
+            sizes={
+                scale: Size(
+                    computed={"section43": memory.section43},
+                    differs="the truth's error on five samples of 100,000 rows; memory is that which predicted distributions keep",
+                    minutes=0.5,
+                )
+                for scale in SCALES
+            },
+        ),
+        Study(
             items=("Table 1",),
             sizes={
                 "smoke": Size(
@@ -47,7 +74,16 @@ PAPER = Paper(
         ),
         Study(
             items=("Table 2",),
-            sizes={"workstation": Size([(_T2,)], differs=f"{_SMALL}; three samples", minutes=11)},
+            sizes={
+                "workstation": Size([(_T2,)], differs=f"{_SMALL}; three samples", minutes=11),
+                "paper": Size(
+                    [
+                        (_T2, _methods("table2", "wsir_50 wsir_50_local_radius"), *_WIDE),
+                        (_T2, _methods("table2", "mc_dropout_50 mc_dropout_50_local_radius"), *_WIDE, "parent.masks=1000"),
+                    ],
+                    differs="three samples, where the paper has one",
+                ),
+            },
             measured=table2.measured,
         ),
         Study(
@@ -64,6 +100,9 @@ PAPER = Paper(
     ],
     better={
         "MSE": "lower",
+        "p-value of Frosini's test, at most": "lower",
+        "exponent of n in the memory of prediction": "lower",
+        "factor of k in the memory of prediction": "lower",
         "sMIS": "lower",
         "RMSE": "lower",
         "coverage (%)": _nominal(100),

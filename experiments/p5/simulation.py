@@ -39,6 +39,8 @@ LOCAL = tuple(PLACES)
 K = 1000
 """Neighbours where nothing is said; with fewer calibration rows all of them."""
 LEVEL = 0.95
+RELIABLE = ("reliable_by_size",)
+"""The sentence of ``claims.csv`` that coverage is about."""
 COLUMNS = ["size", "network", "method", "k", "eps", "seed", "metric", "value"]
 NOTE = """Median over seeds, smallest and largest in brackets. Local recalibration by 1,000 neighbours, which of 10,000 rows are all that
 calibrate; of 1,000 rows 100 calibrate, and all of these are neighbours. k-NN regression learns from the rows that calibrate the others, as
@@ -162,17 +164,15 @@ def claims(frame: pd.DataFrame) -> Iterator[Claim]:
                 f"{n:,} rows {signed(median[n], 1)} %, lower in {lower['sum'][n]} of {lower['size'][n]}" for n in median.index
             )
             called = "the network alone" if other == "network" else ROWS[other]
-            yield Claim(
-                f"local recalibration has a lower MSE than {called} in the median seed, {network} network", bool((median < 0).all()), found
-            )
+            text = f"local recalibration has a lower MSE than {called} in the median seed of each size, {network} network"
+            yield Claim(text, bool((median < 0).all()), found, ("better_mse", "consistently" if other == "network" else "alternatives"))
             if other == "network":
                 gains[network] = median
     if len(gains) == 2:
         both = pd.DataFrame(gains).dropna()
         found = ", ".join(f"{n:,} rows {signed(small, 1)} % and {signed(big, 1)} %" for n, small, big in both[list(NETWORKS)].itertuples())
-        yield Claim(
-            "recalibration takes more of the MSE off the small network than off the big one", bool((both.small < both.big).all()), found
-        )
+        text = "recalibration takes more of the MSE off the small network than off the big one, at each size"
+        yield Claim(text, bool((both.small < both.big).all()), found, ("better_mse",))
     yield from _of_coverage(exact)
     knn = exact[(exact.network == "knn") & (exact.metric == "mse_y")].groupby(["size", "seed"]).value.min()
     alone = pd.concat([_by_seed(exact, network).get("local", pd.Series(dtype=float)) for network in NETWORKS], axis=1).max(axis=1)
@@ -180,9 +180,8 @@ def claims(frame: pd.DataFrame) -> Iterator[Claim]:
     if len(both):
         median = both.groupby("size").median()
         found = ", ".join(f"{n:,} rows {number(best, 1)} with its best k, {number(local, 1)}" for n, best, local in median.itertuples())
-        yield Claim(
-            "k-NN regression has a higher MSE than either recalibrated network in every seed", bool((both.knn > both.local).all()), found
-        )
+        text = "k-NN regression has a higher MSE than either recalibrated network in every seed"
+        yield Claim(text, bool((both.knn > both.local).all()), found, ("knn",))
 
 
 def _of_coverage(exact: pd.DataFrame) -> Iterator[Claim]:
@@ -191,14 +190,14 @@ def _of_coverage(exact: pd.DataFrame) -> Iterator[Claim]:
     gap = (coverage.value - LEVEL).abs().groupby(coverage["size"]).mean()
     if len(gap) > 1:
         found = ", ".join(f"{size:,} rows {number(100 * value, 1)} points" for size, value in gap.items())
-        yield Claim("coverage comes nearer to 95 % with more rows, on average over methods", _falls(gap), found)
+        yield Claim("coverage comes nearer to 95 % with more rows, on average over methods", _falls(gap), found, RELIABLE)
     local = coverage[coverage.method.isin(LOCAL) & coverage.k.isin([100, 500, K])]
     for size, of in local[local["size"] >= 10 * K].groupby("size"):
         spread = of.groupby(of.k.astype(int)).value.std()
         if len(spread) > 1:
             found = ", ".join(f"k = {k:,} {number(100 * value, 2)} points" for k, value in spread.items())
             text = f"coverage of local recalibration varies less with more neighbours, {size:,} rows (deviation over places and seeds)"
-            yield Claim(text, _falls(spread), found)
+            yield Claim(text, _falls(spread), found, RELIABLE)
 
 
 def _falls(values: pd.Series) -> bool:

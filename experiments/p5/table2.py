@@ -37,6 +37,8 @@ CHOSEN = re.compile("_local(_linear)?$")
 PUBLISHED_DROPOUT = 0.5
 BETWEEN = {"_local": "k chosen", "_local_linear": "local-linear, k chosen"}
 """End of a method of ours → its title."""
+CLOSEST = ("recalibrated_closest",)
+"""The sentence of ``claims.csv`` that the errors of the mean are about."""
 RADIUS = {"wsir": "wsir_local_radius", "mc_dropout": "mc_dropout_local_radius"}
 NOTE = """Mean ± standard deviation over seeds. MSE is to y, so the true distribution has what no prediction goes below; *excess* is the MSE
 to the true mean. KL is that of the truth from the prediction in 30 bins of its mass, *gap* the largest of 20 cells between coverage and
@@ -45,7 +47,7 @@ to the true mean. KL is that of the truth from the prediction in 30 bins of its 
 
 def beside(records: Sequence[Record]) -> str:
     """Table 2, published and found, and what is claimed of it, for each share of dropout, of the records of a sweep; markdown."""
-    frame = _frame(records)
+    frame = by_share(records)
     if frame.empty:
         return "no run of the networks on Rosenbrock's function is there"
     parts = []
@@ -61,7 +63,7 @@ def beside(records: Sequence[Record]) -> str:
     return "\n\n".join(part for part in [*parts, NOTE] if part)
 
 
-def _frame(records: Sequence[Record]) -> pd.DataFrame:
+def by_share(records: Sequence[Record]) -> pd.DataFrame:
     """Methods without their share of dropout, which has a column."""
     frame = frame_of(records, PARENTS)
     return frame.assign(method=frame.method.str.replace(SHARE, "", regex=True)).drop_duplicates(["method", "seed", "dropout", "metric"])
@@ -96,21 +98,21 @@ def claims(frame: pd.DataFrame) -> Iterable[Claim]:
         own, after = (pd.concat([of(frame, name, metric) for name in names], axis=1).dropna() for names in (RADIUS, RADIUS.values()))
         lower = (own.min(axis=1) - after.max(axis=1)).dropna() > 0
         text = f"both recalibrated rows are below both of the network's in {called}"
-        yield Claim(text, bool(lower.all()), f"In {int(lower.sum())} of {len(lower)} seeds")
+        yield Claim(text, bool(lower.all()), f"In {int(lower.sum())} of {len(lower)} seeds", CLOSEST if metric == "mse_y" else ())
     for name, local in RADIUS.items():
         share = of(frame, local, "mse_mean") / of(frame, name, "mse_mean")
         text = f"the excess MSE of {ROWS[local][0]} is below a quarter of the network's own"
-        yield Claim(text, bool(share.max() < 0.25), f"{100 * share.min():.1f} to {100 * share.max():.1f} %")
+        yield Claim(text, bool(share.max() < 0.25), f"{100 * share.min():.1f} to {100 * share.max():.1f} %", CLOSEST)
     for local in RADIUS.values():
         covered = 100 * of(frame, local, "coverage")
         text = f"the coverage of {ROWS[local][0]} is within a point of 95 % (published 94.3 and 94.7)"
-        yield Claim(text, bool(abs(covered.mean() - 95) < 1), f"{covered.mean():.1f} %")
+        yield Claim(text, bool(abs(covered.mean() - 95) < 1), f"{covered.mean():.1f} %", ("near_truth",))
 
 
 def measured(folder: Path) -> pd.DataFrame:
     """Its numbers as :func:`experiments.p5.records.in_published_terms` has them; another share of dropout is a variant."""
     records = read(folder)
-    frame, parts = _frame(records), []
+    frame, parts = by_share(records), []
     for dropout in frame.dropout.unique():
         some = [record for record in records if record["config"]["parent"].get("dropout") == dropout]
         here = pd.concat([frame[frame.dropout == dropout], of_truth(some, dropout)])
@@ -125,8 +127,14 @@ def measured(folder: Path) -> pd.DataFrame:
 
 
 def read(folder: Path) -> list[Record]:
-    """Records of its runs below a folder."""
-    return runs_of(EXPERIMENT, folder)
+    """Records of its runs below a folder; of networks of several sizes, those of the largest, trained for longest."""
+    records = runs_of(EXPERIMENT, folder, free=["parent.hidden", "parent.max_epochs", "parent.masks"])
+    return [record for record in records if _size(record) == max(map(_size, records))]
+
+
+def _size(record: Record) -> tuple[int, int]:
+    parent = record["config"]["parent"]
+    return sum(parent["hidden"]), parent["max_epochs"]
 
 
 if __name__ == "__main__":

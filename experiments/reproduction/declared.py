@@ -10,6 +10,7 @@ from typing import Literal
 import pandas as pd
 
 Scale = Literal["smoke", "workstation", "paper"]
+Joined = Literal["mean", "median"]
 SCALES: tuple[Scale, ...] = ("smoke", "workstation", "paper")
 """Minutes, on simulations and small real data; hours on two cores; the sizes of the papers."""
 Better = Literal["lower", "higher"] | float | Callable[[Mapping[str, object]], float]
@@ -47,12 +48,14 @@ class Study:
         ``value``, and ``variant``, empty for the paper's own method, else the title of one of ours that stands in its place. None where
         all is computed.
     repeats : over how many repetitions the paper averaged; 1 where it does not say.
+    joined : what it says of these, and so what ours is of its seeds.
     """
 
     items: tuple[str, ...]
     sizes: Mapping[Scale, Size]
     measured: Callable[[Path], pd.DataFrame] | None = None
     repeats: int = 1
+    joined: Joined = "mean"
 
 
 @dataclass(frozen=True)

@@ -4,145 +4,88 @@ from __future__ import annotations
 
 import os
 import platform
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from jinja2 import Environment
+from jinja2 import Environment, FileSystemLoader
 
 from experiments.common.markdown import head, line
-from experiments.common.published import read_published
+from experiments.reproduction import claims_page
+from experiments.reproduction.chapters import Chapter, Count, Item, chapter, count
 from experiments.reproduction.declared import Paper, Scale
-from experiments.reproduction.reasons import DIFFERS, MISSING, Reason, reasons_of
-from experiments.reproduction.verdicts import NOT_ASKED, REACHED, VERDICTS, Cell, Found, cells_of
+from experiments.reproduction.verdicts import VERDICTS, Cell, Found
 from experiments.reproduction.work import Task
 from kdgraph.runner.files import write_atomically
 from kdgraph.runner.provenance import git
 
 HERE = Path(__file__).parent
+GOAL, LEAST = 0.7, 0.5
+"""Share of what can be run that is to match or be bettered: of all papers together, and of each."""
+CAPTION = "match or better, of what can be run"
 
 
-@dataclass(frozen=True)
-class Item:
-    """One table, figure or section.
+def write(papers: Sequence[Paper], tasks: Sequence[Task], scale: Scale, runs: Path, command: str, to: Path) -> str:
+    """Write the page and the one of claims; returns what to tell.
 
-    Attributes
+    Parameters
     ----------
-    called : "Table 1"; ``about``: how it was done here, and what is not as in the paper.
-    cells : its numbers but for settings; ``reasons``: a sentence for each, or an empty one.
-    settings : numbers that say how it was done in the paper.
-    variants : titles of methods of ours that stand beside.
+    papers, tasks, scale : what was asked for, and what makes it.
+    runs : the folder of all runs, of which claims are asked.
+    command : what was called.
+    to : where ``page.html``, ``page.md``, ``cells.csv``, ``claims.html`` and ``claims.md`` go.
     """
-
-    called: str
-    about: str
-    cells: Sequence[Cell]
-    reasons: Sequence[str]
-    settings: Sequence[Cell]
-    variants: Sequence[str]
-
-    @property
-    def page(self) -> int | None:
-        """Of the paper, where its first number is printed; None where the paper has no pages."""
-        page = float([*self.cells, *self.settings][0].published.get("page", np.nan))
-        return None if np.isnan(page) else int(page)
-
-
-@dataclass(frozen=True)
-class Chapter:
-    """One paper: its items, and how many cells have which verdict."""
-
-    paper: Paper
-    items: Sequence[Item]
-
-    @property
-    def cells(self) -> list[Cell]:
-        """Of all items."""
-        return [cell for item in self.items for cell in (*item.cells, *item.settings)]
-
-    @property
-    def counts(self) -> Mapping[str, int]:
-        """By verdict."""
-        return Counter(cell.verdict for cell in self.cells)
-
-    @property
-    def asked(self) -> int:
-        """Cells that can be run."""
-        return sum(cell.verdict not in NOT_ASKED for cell in self.cells)
-
-    @property
-    def share(self) -> float:
-        """Of those, what matches or is bettered; NaN of none."""
-        return sum(self.counts[name] for name in REACHED) / self.asked if self.asked else float("nan")
-
-
-def write(papers: Sequence[Paper], tasks: Sequence[Task], scale: Scale, out: Path, command: str) -> str:
-    """Write ``page.html``, ``page.md`` and ``cells.csv`` into ``out``; returns what to tell."""
-    chapters = [_chapter(paper, [task for task in tasks if task.paper is paper], scale) for paper in papers]
+    chapters = [chapter(paper, [task for task in tasks if task.paper is paper], scale) for paper in papers]
+    asked = claims_page.asked_of(papers, runs)
     about = _about(scale, command)
-    out.mkdir(parents=True, exist_ok=True)
-    template = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string((HERE / "page.html.j2").read_text())
-    style = (HERE / "page.css").read_text()
-    html = template.render(
-        chapters=chapters, about=about, verdicts=VERDICTS, style=style, number=_number, found=_found, place=_place, settings=_settings
-    )
-    write_atomically(out / "page.html", html.encode())
-    write_atomically(out / "page.md", markdown(chapters, about).encode())
-    _table(chapters).to_csv(out / "cells.csv", index=False)
-    return "\n".join([*_summary(chapters), "", f"{out / 'page.html'}, page.md and cells.csv beside it"])
+    to.mkdir(parents=True, exist_ok=True)
+    shown: dict[str, Any] = {"about": about, "style": (HERE / "page.css").read_text()}
+    _write_html(to / "page.html", shown | {"chapters": chapters, "verdicts": VERDICTS, "told": _told(chapters)})
+    _write_html(to / "claims.html", shown | {"chapters": asked, "standings": claims_page.STANDINGS})
+    write_atomically(to / "page.md", markdown(chapters, about).encode())
+    write_atomically(to / "claims.md", claims_page.markdown(asked, about).encode())
+    _table(chapters).to_csv(to / "cells.csv", index=False)
+    others = "page.md, cells.csv, claims.html and claims.md beside it"
+    return "\n".join([*_summary(chapters), "", *claims_page.summary(asked), "", *_told(chapters), f"{to / 'page.html'}, {others}"])
+
+
+def _write_html(path: Path, shown: dict[str, Any]) -> None:
+    environment = Environment(loader=FileSystemLoader(HERE), autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    environment.globals.update(number=_number, found=_found, place=_place, settings=_settings, absent=_absent, share=_share)
+    write_atomically(path, environment.get_template(f"{path.name}.j2").render(**shown).encode())
 
 
 def markdown(chapters: Sequence[Chapter], about: Sequence[str]) -> str:
     """The page without its style."""
-    parts = ["# Every published number, and ours", "\n".join(f"{said}  " for said in about), "\n".join(_summary(chapters))]
-    for chapter in chapters:
-        parts.append(f"## {chapter.paper.name}: {chapter.paper.title}")
-        for item in chapter.items:
-            parts += [f"### {item.called}", item.about, "\n".join(_lines(item)) if item.cells else "", _settings(item)]
+    parts = ["# Every published number, and ours", "\n".join(f"{said}  " for said in about), "\n".join(_told(chapters))]
+    parts += ["\n".join(_summary(chapters)), "What claims in words are worth: [claims](claims.md)."]
+    for each in chapters:
+        parts.append(f"## {each.paper.name}: {each.paper.title}")
+        for item in each.items:
+            parts += [f"### {each.paper.name}, {item.called}", "" if item.is_absent else item.about]
+            parts += [_absent(item) if item.is_absent else "\n".join(_lines(item))]
+            parts += ["\n".join(f"{i}. {reason}" for reason, i in item.notes.items()), _settings(item)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _chapter(paper: Paper, tasks: Sequence[Task], scale: Scale) -> Chapter:
-    published, reasons = read_published(paper.folder), reasons_of(paper.folder)
-    if paper.items is not None:
-        published = published[published.item.isin(paper.items)]
-    frames = [frame for task in tasks if len(frame := task.measured())]
-    measured = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
-    if len(measured):
-        measured = measured[measured.item.isin(set(published.item))]
-    missing = {label: said for label, row in published.iterrows() if (said := _said(reasons, MISSING, dict(row)))}
-    cells = cells_of(paper, published, measured, missing)
-    return Chapter(paper, [_item(name, cells, reasons, tasks, scale) for name in dict.fromkeys(published.item)])
-
-
-def _item(name: str, cells: Sequence[Cell], reasons: Sequence[Reason], tasks: Sequence[Task], scale: Scale) -> Item:
-    own = [cell for cell in cells if cell.published["item"] == name]
-    mine, settings = ([cell for cell in own if (cell.verdict == "a setting") == wanted] for wanted in (False, True))
-    task = next((task for task in tasks if name in task.study.items), None)
-    about = f"Not made at scale {scale}." if task is None else f"At scale {scale}: {task.size.differs}." if task.size.differs else ""
-    told = [_said(reasons, MISSING if cell.verdict in NOT_ASKED else DIFFERS, cell.published) for cell in mine]
-    return Item(name, about if mine else "", mine, told, settings, list(dict.fromkeys(title for cell in mine for title in cell.variants)))
-
-
-def _said(reasons: Iterable[Reason], kind: str, published: Mapping[str, object]) -> str:
-    return " ".join(
-        f"{each.reason} ({each.shown_by})" if each.shown_by else each.reason
-        for each in reasons
-        if each.kind == kind and each.is_of(published)
-    )
-
-
 def _lines(item: Item) -> list[str]:
-    lines = head(["row", "column", "published", "ours", "difference", "±", "verdict", *item.variants, "why"])
-    for cell, why in zip(item.cells, item.reasons, strict=True):
+    why = ["why"] if item.notes else []
+    lines = head(["row", "column", "published", "ours", "difference", "±", "verdict", *why, *item.variants])
+    for cell, reason in zip(item.cells, item.reasons, strict=True):
         cells = [*_place(cell), _number(cell.published["value"], cell.digits), _found(cell.ours, cell.digits)]
         cells += [_number(cell.difference, cell.digits), _number(cell.tolerance, cell.digits), cell.verdict]
-        lines.append(line([*cells, *(_found(cell.variants.get(title), cell.digits) for title in item.variants), why]))
+        note = [item.notes.get(reason, "")] if why else []
+        lines.append(line([*cells, *note, *(_found(cell.variants.get(title), cell.digits) for title in item.variants)]))
     return lines
+
+
+def _absent(item: Item) -> str:
+    """What is printed of an item of which nothing can be run, a sentence; empty where that is settings alone."""
+    told = [f"{' '.join(filter(None, _place(cell)))} {_number(cell.published['value'], cell.digits)}" for cell in item.cells]
+    return f"Nothing of it can be run here. Published: {'; '.join(told)}." if told else ""
 
 
 def _settings(item: Item) -> str:
@@ -170,20 +113,37 @@ def _number(value: float, digits: int) -> str:
     return "–" if np.isnan(value) else f"{value:.{digits}f}".replace("-", "−")
 
 
+def _share(of: Count) -> str:
+    return "–" if np.isnan(of.share) else f"{100 * of.share:.0f} %"
+
+
 def _summary(chapters: Sequence[Chapter]) -> list[str]:
-    lines = head(["paper", "cells", *VERDICTS, "match or better, of what can be run"])
-    for chapter in chapters:
-        share = "–" if np.isnan(chapter.share) else f"{100 * chapter.share:.0f} %"
-        lines.append(line([chapter.paper.name, str(len(chapter.cells)), *(str(chapter.counts[name]) for name in VERDICTS), share]))
-    return lines
+    """A table: a row for each paper, and one for all where there are several."""
+    rows = {each.paper.name: each.count for each in chapters}
+    if len(chapters) > 1:
+        rows["all"] = count(cell for each in chapters for cell in each.cells)
+    lines = head(["paper", "cells", *VERDICTS, CAPTION])
+    return lines + [line([name, f"{of.cells:,}", *(f"{of.of.get(v, 0):,}" for v in VERDICTS), _share(of)]) for name, of in rows.items()]
+
+
+def _told(chapters: Sequence[Chapter]) -> list[str]:
+    """How many were reached, and where that is less than it is to be, in sentences."""
+    whole = count(cell for each in chapters for cell in each.cells)
+    of = f"{whole.reached:,} of the {whole.asked:,} published numbers that can be run here"
+    told = [f"{of} match or are bettered ({_share(whole)}); {whole.cells - whole.asked:,} more cannot be, or are settings."]
+    low = [f"{each.paper.name} has {_share(each.count)}" for each in chapters if each.count.share < LEAST]
+    short = [f"all together {_share(whole)} where {100 * GOAL:.0f} % were to be reached"] if whole.share < GOAL else []
+    short += [f"{', '.join(low)} where no paper was to have less than {100 * LEAST:.0f} %"] if low else []
+    reached = f"That is at least {100 * GOAL:.0f} % of all, and {100 * LEAST:.0f} % of each paper, as was aimed at."
+    return [*told, f"Below what was aimed at: {'; '.join(short)}." if short else reached]
 
 
 def _table(chapters: Sequence[Chapter]) -> pd.DataFrame:
     rows = []
-    for chapter in chapters:
-        for cell in chapter.cells:
+    for each in chapters:
+        for cell in each.cells:
             ours = cell.ours or Found(float("nan"), float("nan"), 0)
-            row = {"paper": chapter.paper.name, **cell.published, "ours": ours.mean, "sd": ours.sd, "n": ours.n}
+            row = {"paper": each.paper.name, **cell.published, "ours": ours.mean, "sd": ours.sd, "n": ours.n}
             variants = {f"ours: {title}": found.mean for title, found in cell.variants.items()}
             rows.append(row | {"tolerance": cell.tolerance, "verdict": cell.verdict} | variants)
     return pd.DataFrame(rows)

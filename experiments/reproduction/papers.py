@@ -10,7 +10,7 @@ from experiments.common.published import read_published
 from experiments.reproduction.declared import Paper
 from kdgraph.errors import UsageError, did_you_mean
 
-NAMES = ("p1", "p3", "p4", "p5")
+NAMES = ("p1", "p2", "p3", "p4", "p5")
 """Each has a module ``experiments.<name>.paper`` with a ``PAPER``."""
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from experiments.common.published import ABOUT
-from experiments.reproduction.declared import Better, Paper
+from experiments.reproduction.declared import Better, Joined, Paper
 
 Verdict = Literal[
     "match", "better", "differs, same ranking", "differs", "one run", "not run", "not runnable here", "lost in the text", "a setting"
@@ -27,16 +27,17 @@ SETTING = "setting"
 
 @dataclass(frozen=True)
 class Found:
-    """What runs of ours have in the place of a published number: its mean and deviation over ``n`` seeds."""
+    """What runs of ours have in the place of a published number: its mean and deviation over ``n`` seeds; or its median, as published."""
 
     mean: float
     sd: float
     n: int
 
     @classmethod
-    def of(cls, values: Sequence[float]) -> Found:
+    def of(cls, values: Sequence[float], joined: Joined = "mean") -> Found:
         """Of one value for each seed; the deviation of one is NaN."""
-        return cls(float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else float("nan"), len(values))
+        middle = np.median if joined == "median" else np.mean
+        return cls(float(middle(values)), float(np.std(values, ddof=1)) if len(values) > 1 else float("nan"), len(values))
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,8 @@ def cells_of(paper: Paper, published: pd.DataFrame, measured: pd.DataFrame, miss
         A measured number has a key that no published number has: a name is spelt in two ways.
     """
     keys = [name for name in published if name not in ABOUT | paper.about]
-    of = {key: dict(_by_variant(rows)) for key, rows in _grouped(measured, keys).items()}
+    joined: dict[str, Joined] = {item: study.joined for study in paper.studies for item in study.items}
+    of = {key: dict(_by_variant(rows, joined.get(str(rows["item"].iloc[0]), "mean"))) for key, rows in _grouped(measured, keys).items()}
     known = {_key(row, keys) for _, row in published.iterrows()}
     if strange := [key for key, variants in of.items() if key not in known and "" in variants]:
         raise ValueError(f"{paper.name}/published.csv has no number of {dict(zip(keys, strange[0], strict=True))} ({len(strange)} such)")
@@ -175,9 +177,9 @@ def _places(labels: Sequence[tuple[str, ...]]) -> Iterable[list[int]]:
     return places.values()
 
 
-def _by_variant(rows: pd.DataFrame) -> Iterable[tuple[str, Found]]:
+def _by_variant(rows: pd.DataFrame, joined: Joined) -> Iterable[tuple[str, Found]]:
     for variant, of in rows.groupby(rows.variant.fillna("")):
-        yield str(variant), Found.of(of.value.astype(float).tolist())
+        yield str(variant), Found.of(of.value.astype(float).tolist(), joined)
 
 
 def _key(row: Any, keys: Sequence[str]) -> tuple[str, ...]:

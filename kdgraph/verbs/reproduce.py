@@ -23,7 +23,7 @@ smoke takes minutes, on simulations and small real data; workstation hours on tw
 
 
 def main(arguments: list[str]) -> int:
-    """Run what is not done, write the page, and return the exit code."""
+    """Run what is not done, write the pages, and return the exit code."""
     args = _parser().parse_intermixed_args(arguments)
     _need_experiments()
     from experiments.reproduction.page import write
@@ -38,7 +38,8 @@ def main(arguments: list[str]) -> int:
     if args.plan:
         return 0
     code = 0 if args.no_runs else _run(tasks)
-    written = write(papers, tasks, args.scale, out, shlex.join(["kdg", "reproduce", *arguments]))
+    to = Path(args.page) if args.page else out
+    written = write(papers, tasks, args.scale, out, shlex.join(["kdg", "reproduce", *arguments]), to)
     show(f"\n{written}")
     return code
 
@@ -88,7 +89,10 @@ def _parser() -> Flags:
     parser = Flags("reproduce", "Every published number beside ours, on one page.", MORE)
     parser.add_argument("words", nargs="*", metavar="PAPER [ITEM …]", help="p1 to p5, and their tables and figures (default: all)")
     parser.add_argument("--scale", choices=("smoke", "workstation", "paper"), default="workstation", help="(default: workstation)")
-    parser.add_argument("--out", default="outputs/reproduction", metavar="DIR", help="runs and page (default: outputs/reproduction)")
+    parser.add_argument(
+        "--out", default="outputs/reproduction", metavar="DIR", help="runs, a folder for each scale (default: outputs/reproduction)"
+    )
     parser.add_argument("--plan", action="store_true", help="say what would run and how long it may take, and end")
-    parser.add_argument("--no-runs", action="store_true", help="only the page, of what is done")
+    parser.add_argument("--no-runs", action="store_true", help="only the pages, of what is done")
+    parser.add_argument("--page", metavar="DIR", help="pages of numbers and of claims, and cells.csv (default: beside the runs)")
     return parser

@@ -12,6 +12,7 @@ import pandas as pd
 from experiments.common.markdown import head, line, number
 from experiments.common.published import cell, read_published
 from experiments.common.runs import runs_of
+from experiments.p1.figures import floors
 from experiments.p1.figures.numbers import frame
 
 GROUPS = {"random_forest": ("random_forest", "kdf"), "mlp": ("relu network", "kdn")}
@@ -93,40 +94,52 @@ def first_at_the_prior(radii: np.ndarray, confidence: np.ndarray, prior: float =
 def measured(folder: Path) -> pd.DataFrame:
     """What Figure 1 and its section have, of the runs below a folder, as :class:`experiments.reproduction.declared.Study` has it.
 
-    A value for each seed; but the first radius at the prior is that of the median over seeds, as published.
+    A value for each seed. The paper's version has the floors that its authors set: one for error and Hellinger distance, by simulation and
+    parent, and another for far rows, whose radii are those of the features themselves, ours too. A run with another floor is left out.
     """
-    plane = frame(runs_of("paper/p1/simulations", folder))
-    if plane.empty:
-        return plane
+    records = runs_of("paper/p1/simulations", folder, free=floors.FREE)
+    ours = [r for r in records if r["config"]["calibrator"].get("variant") == "kdgraph" and r["config"]["calibrator"]["floor"] is None]
+    near = frame([*ours, *(r for r in records if floors.is_near(r["config"]))])
+    far = frame([*(r for r in ours if r["config"]["ood"]["unit"] == "feature"), *(r for r in records if floors.is_far(r["config"]))])
     published = read_published(HERE).query("item == 'Figure 1'")
     keys = ["item", "dataset", "metric", "method", "n_train"]
-    rows = pd.DataFrame([row for of in plane.groupby(["dataset", "parent", "model", "variant"]) for row in _numbers(*of)])
-    known = rows.merge(published[keys], on=keys) if len(rows) else rows
-    return pd.concat([known, _far_away(plane)], ignore_index=True)
+    rows = [*_numbers(near), *_first_radii(far)]
+    known = pd.DataFrame(rows).merge(published[keys], on=keys) if rows else pd.DataFrame()
+    return pd.concat([known, _far_away(far)] if len(far) else [known], ignore_index=True)
 
 
-def _numbers(of: Any, rows: pd.DataFrame) -> Iterable[dict[str, Any]]:
-    """Of one data set, model and variant: each published measure by size and seed, and the first radius."""
-    dataset, parent, model, variant = of
-    if variant not in VARIANTS:
+def _numbers(near: pd.DataFrame) -> Iterable[dict[str, Any]]:
+    """Each published measure by model, size and seed."""
+    for shared, rows in _by_model(near):
+        for measure in MEASURES:
+            for n in SIZES:
+                for seed, value in _chosen(rows, measure, n).set_index("seed").value.items():
+                    yield {**shared, "metric": measure, "n_train": n, "seed": seed, "value": value}
+
+
+def _first_radii(far: pd.DataFrame) -> Iterable[dict[str, Any]]:
+    """The first radius at the prior of each model and seed."""
+    for shared, rows in _by_model(far):
+        for seed, of in rows[rows.n_train == 1000].groupby("seed"):
+            if not np.isnan(first := _radius(of)):
+                yield {**shared, "metric": FROM, "n_train": 1000, "seed": seed, "value": first}
+
+
+def _by_model(rows: pd.DataFrame) -> Iterable[tuple[dict[str, Any], pd.DataFrame]]:
+    """What the rows of one data set, model and variant share in ``published.csv``, and those rows."""
+    if rows.empty:
         return
-    parent_name, method = GROUPS[parent]
-    shared = {"item": "Figure 1", "dataset": dataset, "method": parent_name if model == "parent" else f"{method} {model}"}
-    shared |= {"variant": VARIANTS[variant], "ood": None, "radius": np.nan}
-    for measure in MEASURES:
-        for n in SIZES:
-            for seed, value in _chosen(rows, measure, n).set_index("seed").value.items():
-                yield {**shared, "metric": measure, "n_train": n, "seed": seed, "value": value}
-    first = _radius(rows[rows.n_train == 1000])
-    if not np.isnan(first):
-        yield {**shared, "metric": FROM, "n_train": 1000, "seed": 0, "value": first}
+    for (dataset, parent, model, variant), of in rows.groupby(["dataset", "parent", "model", "variant"]):
+        parent_name, method = GROUPS[str(parent)]
+        name = parent_name if model == "parent" else f"{method} {model}"
+        shared = {"item": "Figure 1", "dataset": dataset, "method": name, "variant": VARIANTS[str(variant)], "ood": None}
+        yield {**shared, "radius": np.nan}, of
 
 
-def _far_away(plane: pd.DataFrame) -> pd.DataFrame:
+def _far_away(rows: pd.DataFrame) -> pd.DataFrame:
     """Confidence of both methods with geodesic distances at the largest radius and 1,000 rows, the mean of all simulations, by seed."""
-    far = plane[(plane["on"] == "ood") & (plane.metric == "mmc") & (plane.n_train == 1000) & (plane.model == "geodesic")]
+    far = rows[(rows["on"] == "ood") & (rows.metric == "mmc") & (rows.n_train == 1000) & (rows.model == "geodesic")]
     means = far[far["at"] == far["at"].max()].groupby(["variant", "seed"]).value.mean().reset_index()
-    means = means[means.variant.isin(VARIANTS)]
     shared = {"item": "Section 5.1.1", "dataset": "simulations", "metric": AWAY, "method": "KDF and KDN"}
     return means.assign(**shared, ood=None, n_train=np.nan, radius=np.nan, variant=means.variant.map(VARIANTS))
 

@@ -13,17 +13,18 @@ import time
 from pathlib import Path
 from typing import Any
 
-from experiments.common.claims import Claim, verdicts
-from experiments.p2.figures import bars, curves, densities, joint
-from experiments.p2.figures.claims import claims, held_out, of_several, with_spread_scores
-from experiments.p2.figures.study import FIGURE_17, LABELS, Study, study_of
+from experiments.common.claims import verdicts
+from experiments.common.pictures import save_picture
+from experiments.p2.figures import bars, curves, densities, joint, schematics
+from experiments.p2.figures.claims import claims, held_out, of_added, of_several, with_spread_scores
+from experiments.p2.figures.study import LABELS, Study, study_of
 from kdgraph.data.tables import ScoreFile
-from kdgraph.figures import save
 
-HERE = Path(__file__).resolve().parents[1] / "pictures"
-"""Of the paper."""
+PAPER = Path(__file__).resolve().parents[1]
+"""Its folder."""
 DRAWN = {
     "figure1": (joint.figure1, ("none",)),
+    "figure3": (schematics.figure3, ("none",)),
     "figure5": (densities.figure5, ("kde",)),
     "figure7": (curves.figure7, ("kde",)),
     "figure8": (curves.figure8, ("cum", "cum_plus", "cum_star", "kde")),
@@ -32,7 +33,8 @@ DRAWN = {
     "figure14a": (curves.figure14, ("kde_b_mon", "kde")),
     "figure17": (bars.figure17, tuple(LABELS)),
 }
-"""Figures that runs alone can be asked for, and the calibrators whose runs they need; 6 and 15 need more."""
+"""Figures that runs alone can be asked for, and the calibrators whose runs they need; 6 and 15 need more, and 2 needs none."""
+NO_RUNS = {"figure2", "figure6"}
 NO_FIGURE_6 = "figure6: needs the scores of rows that were not predicted as the class, which PhANNs did not publish; give --record FILE"
 
 
@@ -40,11 +42,13 @@ def main() -> None:
     """Draw and print all that the runs allow."""
     given = _arguments()
     wanted = given.only or FIGURES
-    study = study_of(given.outputs, tuple(given.free)) if set(wanted) != {"figure6"} else None
+    study = study_of(given.outputs, tuple(given.free)) if not NO_RUNS.issuperset(wanted) else None
     for name in wanted:
         start = time.monotonic()
         if name == "figure6":
             _figure6(given)
+        elif name == "figure2":
+            _save(schematics.figure2(), given.to / name)
         elif study is not None and not _missing(study, name):
             _figure15(study, given.to) if name == "figure15" else _save(DRAWN[name][0](study), given.to / name)
         print(f"{name}: {time.monotonic() - start:.0f} s", file=sys.stderr)
@@ -64,7 +68,7 @@ def _missing(study: Study, name: str) -> bool:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("outputs", nargs="?", type=Path, default=Path("outputs"), help="where the runs are")
-    parser.add_argument("--to", type=Path, default=HERE, help="where the pictures go")
+    parser.add_argument("--to", type=Path, default=PAPER / "pictures", help="where the pictures go")
     parser.add_argument(
         "--free", nargs="*", default=[], metavar="KEY", help="more config keys in which runs may differ from the experiment's"
     )
@@ -91,21 +95,8 @@ def _figure15(study: Study, to: Path) -> None:
     """The figure, whether confidence only rises, and what it costs not to recalibrate."""
     found = densities.added(study)
     _save(densities.figure15(study, found), to / "figure15")
-    before, *after = found.confidence
     print(f"## Figure 15: {densities.ADDED:,} more true HTJ, {found.n_right:,} of them predicted as HTJ\n")
-    told = []
-    for said in after:
-        rise = found.confidence[said] - found.confidence[before]
-        numbers = f"from {rise.min():+.3f} to {rise.max():+.3f}, mean {rise.mean():+.3f} over scores"
-        told.append(Claim(f"Confidence only rises (Section XIII B), {said}", bool(rise.min() >= 0), numbers))
-    lost = found.nll[before] - found.nll[after[-1]]
-    nll = [study.nll[method]["HTJ"] for method in FIGURE_17 if method in study.nll and method != "none"]
-    numbers = (
-        f"{lost:.3f} nats a row ({found.nll[before]:.3f} before, {found.nll[after[-1]]:.3f} recalibrated) against {max(nll) - min(nll):.3f}"
-    )
-    text = "Label-shift error is larger than the differences between the techniques (Section XV), here of HTJ alone"
-    told.append(Claim(text, lost > max(nll) - min(nll), numbers))
-    print(verdicts(told) + "\n")
+    print(verdicts(of_added(study, found)) + "\n")
 
 
 def _print(study: Study, given: argparse.Namespace) -> None:
@@ -119,12 +110,24 @@ def _print(study: Study, given: argparse.Namespace) -> None:
 
 
 def _save(figure: Any, stem: Path) -> None:
-    stem.parent.mkdir(parents=True, exist_ok=True)
-    for path in save(figure, stem, ["png"]):
+    for path in save_picture(figure, stem, PAPER):
         print(path, file=sys.stderr)
 
 
-FIGURES = ("figure1", "figure5", "figure6", "figure7", "figure8", "figure9", "figure13", "figure14a", "figure15", "figure17")
+FIGURES = (
+    "figure1",
+    "figure2",
+    "figure3",
+    "figure5",
+    "figure6",
+    "figure7",
+    "figure8",
+    "figure9",
+    "figure13",
+    "figure14a",
+    "figure15",
+    "figure17",
+)
 
 if __name__ == "__main__":
     main()

@@ -10,6 +10,7 @@ from sklearn.model_selection import train_test_split
 
 from experiments.common.claims import Claim
 from experiments.common.markdown import number
+from experiments.p2.figures.densities import Added
 from experiments.p2.figures.study import FIGURE_17, Study
 from kdgraph.figures.reliability import wilson_interval
 from kdgraph.metrics import ece
@@ -25,15 +26,15 @@ Ask = Callable[[Study], Claim]
 
 def claims(study: Study) -> Iterator[Claim]:
     """Every claim that the counts can be asked about, in the order of the paper."""
-    for ask in ASKED:
-        yield ask(study)
+    for ask, of in ASKED.items():
+        yield replace(ask(study), of=tuple(of.split()))
 
 
 def of_several(studies: Iterable[Study]) -> Iterator[Claim]:
     """The same claims, and of how many of the studies each of them holds."""
     for of_one in zip(*(list(claims(study)) for study in studies), strict=True):
         held = sum(claim.holds for claim in of_one)
-        yield Claim(of_one[0].text, held == len(of_one), f"in {held} of {len(of_one)} draws; the last: {of_one[-1].found}")
+        yield Claim(of_one[0].text, held == len(of_one), f"in {held} of {len(of_one)} draws; the last: {of_one[-1].found}", of_one[0].of)
 
 
 def with_spread_scores(study: Study, n: int) -> Iterator[Study]:
@@ -48,6 +49,20 @@ def held_out(study: Study, n: int) -> Iterator[Study]:
     for seed in range(n):
         fit, judge = train_test_split(np.arange(len(study.y)), test_size=0.5, stratify=kinds, random_state=seed)
         yield replace(study.fitted_to(study.X[fit], study.y[fit]), X=study.X[judge], y=study.y[judge])
+
+
+def of_added(study: Study, found: Added) -> Iterator[Claim]:
+    """Of Figure 15: that more true rows of a class only raise its confidence, and what it costs not to recalibrate."""
+    before, *after = found.confidence
+    for said in after:
+        rise = found.confidence[said] - found.confidence[before]
+        numbers = f"from {rise.min():+.3f} to {rise.max():+.3f}, mean {rise.mean():+.3f} over scores"
+        yield Claim(f"Confidence only rises (Section XIII B), {said}", bool(rise.min() >= 0), numbers, ("more_true_rows",))
+    lost = found.nll[before] - found.nll[after[-1]]
+    nll = [study.nll[method]["HTJ"] for method in FIGURE_17 if method in study.nll and method != "none"]
+    said = f"{found.nll[before]:.3f} before, {found.nll[after[-1]]:.3f} recalibrated"
+    text = "Label-shift error is larger than the differences between the techniques (Section XV), here of HTJ alone"
+    yield Claim(text, lost > max(nll) - min(nll), f"{lost:.3f} nats a row ({said}) against {max(nll) - min(nll):.3f}", ("label_shift",))
 
 
 def spread(study: Study, rng: np.random.Generator) -> np.ndarray:
@@ -169,24 +184,25 @@ def _best_bandwidth_almost_always_wiggles(study: Study) -> Claim:
     return Claim(text, len(many) >= LEVEL * len(changes), f"{len(many)} of {len(changes)} classes")
 
 
-ASKED: tuple[Ask, ...] = (
-    _precision_of_minor_capsid,
-    _histogram_and_densities_agree,
-    _two_classes_are_calibrated_already,
-    _their_uncalibrated_nll_is_near_the_best,
-    _calibrating_always_helps,
-    _cum_overestimates_low_scores,
-    _cutoffs_help,
-    _cum_plus_is_worse_than_densities,
-    _cum_star_is_competitive,
-    _cum_star_is_not_stellar,
-    _densities_are_at_or_below_the_histogram,
-    _bandwidths_are_in_order,
-    _nll_falls_as_the_constraint_relaxes,
-    _two_turns_more_change_little,
-    _best_bandwidth_wiggles,
-    _best_bandwidth_almost_always_wiggles,
-)
+ASKED: dict[Ask, str] = {
+    _precision_of_minor_capsid: "minor_capsid",
+    _histogram_and_densities_agree: "",
+    _two_classes_are_calibrated_already: "calibrated_already",
+    _their_uncalibrated_nll_is_near_the_best: "some_need_none",
+    _calibrating_always_helps: "always_calibrate cannot_hurt",
+    _cum_overestimates_low_scores: "cum_overestimates",
+    _cutoffs_help: "cutoff_helps",
+    _cum_plus_is_worse_than_densities: "cum_plus_far_worse",
+    _cum_star_is_competitive: "cum_star_competitive",
+    _cum_star_is_not_stellar: "cum_star_competitive",
+    _densities_are_at_or_below_the_histogram: "kde_at_or_below_histogram",
+    _bandwidths_are_in_order: "bandwidths_in_order",
+    _nll_falls_as_the_constraint_relaxes: "larger_bandwidth_larger_nll b_mon2_generalises",
+    _two_turns_more_change_little: "one_minimum_changes_little",
+    _best_bandwidth_wiggles: "b_opt_wiggles",
+    _best_bandwidth_almost_always_wiggles: "b_opt_wiggles",
+}
+"""What is asked, in the order of the paper → the sentences of ``claims.csv`` that it is a part of."""
 
 
 def _by_class(study: Study) -> dict[str, dict[str, float]]:

@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from sklearn.base import clone
 
 from experiments.common.models import models_of
@@ -165,3 +166,20 @@ def study_of(outputs: Path, free: tuple[str, ...] = ()) -> Study | None:
     record, splits, *_ = next(iter(loaded.values()))
     models = {method: loaded[method][3] for method in LABELS if method in loaded}
     return Study(splits.test.X, splits.test.y, tuple(record["dataset"]["classes"]), models)
+
+
+def measured(folder: Path) -> pd.DataFrame:
+    """The precision that Section III has, as :class:`experiments.reproduction.declared.Study` has it: what Conf1 says of Minor capsid.
+
+    The same file may have been run under more than one path; it counts once.
+    """
+    records = [record for record in runs_of(EXPERIMENT, folder, FREE) if record["calibrator"] == "precision"]
+    found = []
+    for (_, seed), record in {(record["dataset"]["fingerprint"], record["seed"]): record for record in records}.items():
+        (path,) = folder.glob(f"*/*/{record['run_id']}/{record['files']['predictions']}")
+        said = pd.read_parquet(path, columns=["set", "calibrated_predicted", "calibrated_confidence"])
+        mine = said[(said.set == "test") & (said.calibrated_predicted == "Minor capsid")]
+        value = float(mine.calibrated_confidence.mean())
+        found.append({"metric": "precision of Minor capsid", "method": "Conf1", "seed": seed, "value": value})
+    place = {"item": "Section III", "dataset": "phanns", "true_class": None, "predicted_class": None, "variant": ""}
+    return pd.DataFrame([{**place, **row} for row in found])

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from scipy.special import log_softmax, softmax
 
-from experiments.p2.mnist import figures, pool
+from experiments.p2.mnist import figures, pool, readings
 from experiments.p2.mnist.claims import claims
 from experiments.p2.mnist.measure import ALL, METHODS, UNCALIBRATED, errors, measure, measured, members_of
 from experiments.p2.mnist.pool import Pool, together, train
@@ -128,7 +129,7 @@ def rows_of_digits():
 
 @pytest.mark.slow
 def test_a_pool_grows_and_keeps_its_recipe(tmp_path, monkeypatch):
-    monkeypatch.setattr(pool, "_rows", rows_of_digits)
+    monkeypatch.setattr(pool, "rows", rows_of_digits)
     monkeypatch.setitem(pool.RECIPES, "under_trained", pool.Recipe(0.01, 20))
     with pytest.raises(DataError, match="no networks in"):
         Pool.read(tmp_path)
@@ -144,3 +145,18 @@ def test_a_pool_grows_and_keeps_its_recipe(tmp_path, monkeypatch):
     assert Pool.read(tmp_path, 10).size == 10
     with pytest.raises(DataError, match="another recipe"):
         list(train(tmp_path, "as_printed", 20))
+
+
+def test_a_recipe_can_be_read_in_another_way():
+    """As printed, with no light and with a row of each class; and what a loss has that takes the softmax of probabilities."""
+    (X, y), sets = rows_of_digits()
+    fast = {"learning_rate": 0.01, "batch_size": 50, "max_epochs": 3}
+    plain, dark, few = (
+        readings.accuracies(readings.Reading(fast, brightest=brightest, n_train=n), X, y, sets["2"])
+        for brightest, n in ((1.0, 400), (0.0, 400), (1.0, 10))
+    )
+    assert plain.shape == (readings.MEMBERS,) and plain.min() > 0.8
+    assert dark.tolist() == [0.1, 0.1] and few.mean() < plain.mean()
+    outputs, targets = torch.tensor([[2.0, 0.0, -1.0], [0.0, 0.0, 3.0]]), torch.tensor([0, 1])
+    twice = log_softmax(softmax(outputs.numpy(), axis=1), axis=1)[[0, 1], [0, 1]]
+    assert readings.TwoSoftmaxes()._loss()(outputs, targets, torch.ones(2)).item() == pytest.approx(-twice.mean(), rel=1e-6)

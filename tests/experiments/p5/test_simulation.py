@@ -160,8 +160,10 @@ def test_figures_of_runs(tmp_path, monkeypatch):
         found[name] = [run(dataclasses.replace(job.config, save=False)) for job in jobs]
     monkeypatch.setattr(figures, "runs_of", lambda name, folder: found[name])
     paths = figures.draw(tmp_path, tmp_path / "pictures", ["line", "valley"])
-    assert [path.name for path in paths] == ["figure1.png", "figure2.png", "figure3.png"] and all(path.stat().st_size for path in paths)
-    (one, two, three) = (figure for part in (figures.of_line, figures.of_valley) for _, figure in part(tmp_path))
+    stems = ["figure1_line", "figure1_pit", "figure2", "figure3_means", "figure3_misses"]
+    assert [path.name for path in paths] == [f"{stem}.{kind}" for stem in stems for kind in ("svg", "pdf")]
+    line, one, two, means, three = (figure for part in (figures.of_line, figures.of_valley) for _, figure in part(tmp_path))
+    assert [axes.get_title(loc="left")[0] for axes in line.axes] == ["a", "b", "c", "e"] and len(means.axes) == 4 + 1
     assert [axes.get_title(loc="left").split(" · ")[0] for axes in one.axes] == ["all", "x near 4", "x near 17.68"]
     assert len(two.axes) == len(three.axes) == 2
     assert np.isclose(sum(step.get_data().values.sum() for step in one.axes[0].patches), 2 * 20)

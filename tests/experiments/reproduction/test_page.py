@@ -48,38 +48,42 @@ def test_every_number_has_a_verdict_and_its_reason(tmp_path) -> None:
     of = little(tmp_path)
     task = Task(of, of.studies[0], of.studies[0].sizes["smoke"], [], tmp_path / "out")
     (tmp_path / "out").mkdir()
-    told = write([of], [task], "smoke", tmp_path / "out", "kdg reproduce")
+    told = write([of], [task], "smoke", tmp_path / "out", "kdg reproduce", tmp_path / "page")
     assert "| p0 | 5 | 1 | 0 | 1 | 0 | 0 | 0 | 1 | 1 | 1 | 50 % |" in told
-    text = (tmp_path / "out" / "page.md").read_text()
-    assert "| Forest | error | 0.25 | 0.25 ± 0.01 (n = 2) | 0.00 | 0.03 | match | – |  |" in text
-    assert "differs, same ranking | 0.30 ± 0.00 (n = 2) | It is another network. (run 7) |" in text
-    assert "not runnable here | photos can be had from nobody |" in text and "lost in the text |" in text
+    text = (tmp_path / "page" / "page.md").read_text()
+    assert "| Forest | error | 0.25 | 0.25 ± 0.01 (n = 2) | 0.00 | 0.03 | match |  | – |" in text
+    assert "differs, same ranking | 1 | 0.30 ± 0.00 (n = 2) |" in text and "\n1. It is another network. (run 7)\n" in text
+    assert "Nothing of it can be run here. Published: Net error 0.75; Other error –." in text and "1. photos can be had from nobody" in text
+    assert (
+        "1 of the 2 published numbers that can be run here match or are bettered (50 %)" in text and "all together 50 % where 70 %" in text
+    )
     assert "Settings of the paper: rows 500." in text
-    assert "At scale smoke: two seeds." in text and "Not made at scale smoke." in text
-    cells = pd.read_csv(tmp_path / "out" / "cells.csv")
+    assert "At scale smoke: two seeds." in text
+    cells = pd.read_csv(tmp_path / "page" / "cells.csv")
     assert cells.verdict.tolist() == ["match", "differs, same ranking", "not runnable here", "lost in the text", "a setting"]
     assert cells["ours: wide"].tolist()[1] == pytest.approx(0.3)
 
 
 def test_the_page_needs_nothing_else(tmp_path) -> None:
     of = little(tmp_path)
-    write([of], [], "paper", tmp_path / "out", "kdg reproduce <x>")
-    page = (tmp_path / "out" / "page.html").read_text()
+    write([of], [], "paper", tmp_path / "out", "kdg reproduce <x>", tmp_path / "page")
+    page = (tmp_path / "page" / "page.html").read_text()
     assert "&lt;b&gt;Net&lt;/b&gt;" in page and "<b>Net</b>" not in page and "kdg reproduce &lt;x&gt;" in page
-    assert not re.search(r"(src|href)=\"(?!#)", page) and "page 3" in page
+    assert not re.search(r"(src|href)=\"(?!#|claims.html)", page) and "page 3" in page
 
 
 def test_what_is_computed_is_kept(tmp_path) -> None:
     of = little(tmp_path)
     calls: list[int] = []
+    assert of.studies[0].measured is not None
     rows = of.studies[0].measured(tmp_path)
     size = Size(computed={"both": lambda: calls.append(1) or rows})
     task = Task(of, Study(("Table 1",), {"smoke": size}), size, [], tmp_path / "out")
     assert (task.n_runs, task.n_done(), len(task.measured())) == (1, 0, 0)
     assert _run([task]) == 0 and _run([task]) == 0
     assert len(calls) == 1 and task.n_done() == 1
-    write([of], [task], "smoke", tmp_path / "out", "kdg reproduce")
-    assert "| Forest | error | 0.25 | 0.25 ± 0.01 (n = 2) | 0.00 | 0.03 | match |" in (tmp_path / "out" / "page.md").read_text()
+    write([of], [task], "smoke", tmp_path / "out", "kdg reproduce", tmp_path / "page")
+    assert "| Forest | error | 0.25 | 0.25 ± 0.01 (n = 2) | 0.00 | 0.03 | match |" in (tmp_path / "page" / "page.md").read_text()
 
 
 def test_the_estimate_is_by_table(tmp_path) -> None:

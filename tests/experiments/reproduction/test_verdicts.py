@@ -67,6 +67,17 @@ def test_published_spreads() -> None:
     assert tolerance_of(many, np.nan, "", 9) == pytest.approx(2 * np.sqrt(0.01 + 0.01))
 
 
+def test_seeds_are_joined_as_the_paper_joins_them() -> None:
+    study = Study(("Table 1",), {"smoke": Size()}, lambda folder: MEASURED, joined="median")
+    said, ours = published([("error", "a", 1.0)]), found(("error", "a", [1.0, 1.0, 4.0]))
+    middles = []
+    for of in (paper(), Paper("p0", "A paper", Path(), [study])):
+        (cell,) = cells_of(of, said, ours)
+        assert cell.ours is not None and cell.ours.sd == pytest.approx(np.sqrt(3))
+        middles.append(cell.ours.mean)
+    assert middles == [2.0, 1.0]
+
+
 def test_one_run_is_judged_by_the_published_spread() -> None:
     said = published([("error", "a", 0.5)], spread=0.1, spread_is="sd")
     assert [cells_of(paper(), said, found(("error", "a", [value])))[0].verdict for value in (0.7, 0.9, 0.1)] == [

@@ -1,0 +1,77 @@
+"""The floors of the paper's Figure 1, which its authors set by hand: one for each simulation and parent, and another for far rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from kdgraph.density.floor import figure1_log_floor
+
+NEAR = {
+    ("gaussian_xor", "kdf"): 1e8,
+    ("sinewave", "kdf"): 1e10,
+    ("polynomial", "kdf"): 1e10,
+    ("gaussian_xor", "kdn"): 2e8,
+    ("polynomial", "kdn"): 2e8,
+    ("sinewave", "kdn"): 1e10,
+}
+"""Simulation and method → the multiplier of their notebooks for error and Hellinger distance."""
+USUAL = 1e9
+"""That of all others, and of ``variant=figure1`` where nothing is said."""
+FAR = 1e3
+"""That of all in the panels of confidence against radius."""
+FREE = ("calibrator.floor", "ood.unit")
+"""Keys in which these runs are not those of ``paper/p1/simulations``: far rows are at radii of the features as they are."""
+
+
+def log_floor(dataset: str, method: str, n_train: int, far: bool = False) -> float:
+    """The log density floor that the authors set; the simulations have two features."""
+    multiplier = FAR if far else NEAR.get((dataset, method), USUAL)
+    return round(figure1_log_floor(n_train, 2, multiplier), 4)
+
+
+def sweeps(methods: Iterable[str], sizes: Iterable[int], words: Sequence[str], far: bool = False) -> list[tuple[str, ...]]:
+    """Words of ``kdg run -m``, simulations of one floor together; ``words``: what else is said of each.
+
+    Floors of ``far`` rows go with radii of the features themselves, which the authors did not scale.
+    """
+    found: dict[tuple[str, int, float], list[str]] = {}
+    for method in methods:
+        for n_train in sizes:
+            for dataset in ("spiral", "gaussian_xor", "circle", "sinewave", "polynomial"):
+                found.setdefault((method, n_train, log_floor(dataset, method, n_train, far)), []).append(dataset)
+    more = [*words, *(["ood.unit=feature"] if far else [])]
+    return [
+        (
+            "experiment=paper/p1/simulations",
+            "calibrator.variant=figure1",
+            f"method={method}",
+            f"dataset={','.join(datasets)}",
+            f"dataset.n_train={n_train}",
+            f"calibrator.floor={floor}",
+            *more,
+        )
+        for (method, n_train, floor), datasets in found.items()
+    ]
+
+
+def is_near(config: Mapping[str, Any]) -> bool:
+    """Whether a run has the floor of the error and Hellinger panels; a run without a floor has it where that is the usual one."""
+    return _has(config, far=False)
+
+
+def is_far(config: Mapping[str, Any]) -> bool:
+    """Whether a run has the floor and the radii of the panels of far rows."""
+    return _has(config, far=True) and config["ood"].get("unit") == "feature"
+
+
+def _has(config: Mapping[str, Any], far: bool) -> bool:
+    dataset, calibrator = config["dataset"], config["calibrator"]
+    if calibrator.get("variant") != "figure1":
+        return False
+    wanted = log_floor(dataset["name"], calibrator["name"], dataset["n_train"], far)
+    return calibrator["floor"] == wanted if calibrator["floor"] is not None else not far and wanted == _unsaid(dataset["n_train"])
+
+
+def _unsaid(n_train: int) -> float:
+    return round(figure1_log_floor(n_train, 2), 4)

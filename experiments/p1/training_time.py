@@ -1,0 +1,46 @@
+"""How the time of training grows with rows, O(n² l_f) by Section 6 of Dey et al.: what ``kdg reproduce p1 'Section 6'`` computes."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pandas as pd
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.frozen import FrozenEstimator
+
+from kdgraph import KernelDensityForest
+from kdgraph.data.simulations import Spiral
+
+ROWS = 1000, 8000
+"""Training rows whose times are compared; 30 % of all rows calibrate, beside them."""
+TREES = 100
+SEEDS = 3
+
+
+def section6() -> pd.DataFrame:
+    """In the terms of ``published.csv``: log of the ratio of times over log of the ratio of rows, by seed."""
+    shared = {"item": "Section 6", "dataset": None, "metric": "exponent of n in the time of training", "method": "KDF and KDN"}
+    shared |= {"ood": None, "n_train": None, "radius": None, "variant": ""}
+    return pd.DataFrame([{**shared, "seed": seed, "value": exponent(*ROWS, seed)} for seed in range(SEEDS)])
+
+
+def exponent(few: int, many: int, seed: int) -> float:
+    """Of the processor time of the paper's own estimator, from ``few`` training rows of the spiral to ``many``."""
+    seconds(few, seed)  # compiles
+    return float(np.log(seconds(many, seed) / seconds(few, seed)) / np.log(many / few))
+
+
+def seconds(n: int, seed: int) -> float:
+    """Processor time of the fit, k searched, behind a forest that is fitted already; the least of three."""
+    rng, source = np.random.default_rng(seed), Spiral()
+    X, y = source.sample(n, rng)
+    X_calibration, y_calibration = source.sample(round(0.43 * n), rng)
+    forest = FrozenEstimator(RandomForestClassifier(TREES, random_state=seed).fit(X, y))
+    times = []
+    for _ in range(3):
+        model = KernelDensityForest(forest, variant="paper")
+        start = time.process_time()
+        model.fit(X, y, X_calibration=X_calibration, y_calibration=y_calibration)
+        times.append(time.process_time() - start)
+    return min(times)

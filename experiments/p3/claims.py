@@ -1,0 +1,155 @@
+"""What the paper on TOOD says in words, asked of runs: each function is named by sentences of ``claims.csv``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from experiments.common.claims import Claim, kept
+from experiments.common.markdown import counted, number, signed
+from experiments.p3 import images as of_images
+from experiments.p3 import simulated as of_simulated
+from experiments.p3 import size_labels as of_size_labels
+from experiments.p3 import tabular as of_tabular
+from experiments.p3 import text as of_text
+from experiments.p3.records import APHD, IN, table_of
+from experiments.p3.study import measured
+
+AS_GOOD = 0.05
+"""An AUROC that is apart by no more is as good: the paper says no number."""
+BOTH = ["tood_given", "tood_shuffled"]
+OURS = {"leaf_box", "density", "knn"}
+"""Methods of runs that the paper does not compare with, but for tables."""
+NEAR_1 = 0.99
+"""What is close to 1: the paper says no number."""
+IMAGES = {**of_images.MNIST.datasets, **of_images.CIFAR.datasets}
+AS_WELL = ("labels_shuffled", "unsupervised")
+"""Sentences that are content with shuffled labels being better."""
+
+
+def theorems(folder: Path) -> list[Claim]:
+    """Of the simulations that ``python -m experiments.p3.theorems --keep`` made."""
+    return kept(folder, "p3_theorems")
+
+
+def simulated(folder: Path) -> Iterator[Claim]:
+    """Of circles, lines and squares among noise: ``paper/p3/simulated``."""
+    frame = table_of(of_simulated.read(folder), ["dataset.n_dims"])
+    for method in (name for name in BOTH if len(frame) and name in set(frame.method)):
+        yield from of_simulated.claims(frame, method)
+
+
+def size_labels(folder: Path) -> Iterator[Claim]:
+    """Of numbers of training rows with given and with shuffled labels: ``paper/p3/size_labels`` and ``…_latent``."""
+    frame = of_size_labels.measured(of_size_labels.read(folder))
+    for sizes in of_size_labels.STUDIES.values():
+        mine = frame[frame.dataset.isin(sizes.datasets)] if len(frame) else frame
+        if len(mine):
+            yield from of_size_labels.claims(mine, sizes)
+            yield from alike(mine, sizes)
+            yield from _with_all_rows(mine, sizes)
+
+
+def _with_all_rows(frame: pd.DataFrame, sizes: of_size_labels.Sizes) -> Iterator[Claim]:
+    for dataset, of in frame[(frame.metric == "auroc") & frame.set.isin(sizes.sets)].groupby("dataset", sort=False):
+        most = of[of.rows == of.rows.max()]
+        mean = most.groupby(["set", "method"]).value.mean().unstack("method")
+        if set(BOTH) <= set(mean):
+            where = f"{sizes.datasets[str(dataset)]}, {of.rows.max():,} training rows"
+            yield from (one for one in labels(mean, where, counted([most.seed.nunique()], "seed")) if one.of == AS_WELL)
+
+
+def alike(frame: pd.DataFrame, sizes: of_size_labels.Sizes) -> Iterator[Claim]:
+    """That curves of APHD with shuffled labels look like those with given ones."""
+    distance = frame[(frame.metric == APHD) & frame.set.isin(sizes.sets)]
+    for dataset, of in distance.groupby("dataset", sort=False):
+        means = of.groupby(["set", "rows", "method"]).value.mean().unstack("method")
+        if set(BOTH) <= set(means):
+            both = means[BOTH].dropna()
+            gap, r = float((both.tood_given - both.tood_shuffled).abs().max()), float(both.corr(method="spearman").iloc[0, 1])
+            text_ = f"{sizes.datasets[str(dataset)]}: APHD by set and rows with shuffled labels is within .05 of that with given ones"
+            text_ += ", and their rank correlation is above .9"
+            yield Claim(text_, gap <= AS_GOOD and r > 0.9, f"at most {number(gap)} apart, {number(r, 2)}", ("figure_4_rows_alike",))
+
+
+def images(folder: Path) -> Iterator[Claim]:
+    """Of images behind an autoencoder: ``paper/p3/mnist`` and ``paper/p3/cifar``."""
+    yield from of_sets(measured(of_images.read(folder)), IMAGES)
+
+
+def text(folder: Path) -> Iterator[Claim]:
+    """Of texts: ``paper/p3/text``."""
+    frame = measured(of_text.read(folder))
+    yield from of_sets(frame, {**of_text.GROUPS, **of_text.OTHERS})
+    yield from by_a_large_margin(frame)
+
+
+def tabular(folder: Path) -> Iterator[Claim]:
+    """Of three tables against each other and noise: ``paper/p3/tabular``."""
+    frame = table_of(of_tabular.read(folder))
+    if len(frame):
+        sets = {*of_tabular.TABLES, *of_tabular.NOISE, IN}
+        titles = {f"{name}_6": title for name, title in of_tabular.TABLES.items()}
+        yield from of_sets(frame[frame.set.isin(sets)].assign(rows=""), titles)
+
+
+def of_sets(frame: pd.DataFrame, titles: Mapping[str, str]) -> Iterator[Claim]:
+    """By data set and number of rows: TOOD against the paper's other methods, given against shuffled labels, in against out."""
+    mine = frame[frame.dataset.isin(titles)] if len(frame) else frame
+    for (dataset, rows), of in mine.groupby(["dataset", "rows"], sort=False) if len(mine) else ():
+        where = ", ".join(filter(None, [titles[str(dataset)], str(rows).partition(" rows")[0].replace("training", "").strip()]))
+        where, seeds = f"{where} training rows" if rows else where, counted([of.seed.nunique()], "seed")
+        mean = of[(of.metric == "auroc") & (of.set != IN)].groupby(["set", "method"]).value.mean().unstack("method")
+        others = [name for name in mean if name not in {*BOTH, *OURS}]
+        if "tood_given" in mean and others:
+            yield from _outperforms(mean, others, where, seeds)
+        if set(BOTH) <= set(mean):
+            yield from labels(mean, where, seeds)
+        distance = of[(of.metric == APHD) & (of.method == "tood_given")].groupby("set").value.mean()
+        if IN in distance and len(distance) > 1:
+            inside, outside = float(distance[IN]), distance.drop(IN)
+            found = f"{number(inside, 4)} of test rows, at most {number(float(outside.max()), 4)}, of {outside.idxmax()}; {seeds}"
+            text_ = f"{where}: mean APHD of test rows is above that of each set out of distribution"
+            yield Claim(text_, bool(outside.max() < inside), found, ("id_larger",))
+            if str(dataset) in IMAGES:
+                text_ = f"{where}: mean APHD of test rows is above {number(NEAR_1, 2)}"
+                yield Claim(text_, inside > NEAR_1, f"{number(inside, 4)}; {seeds}", ("close_to_1",))
+
+
+def labels(mean: pd.DataFrame, where: str, seeds: str) -> Iterator[Claim]:
+    """Whether shuffling changes the AUROC, a row for each set, and whether it makes it worse."""
+    change = mean.tood_shuffled - mean.tood_given
+    found = ", ".join(f"{name} {number(row.tood_given, 2)} and {number(row.tood_shuffled, 2)}" for name, row in mean.iterrows())
+    found = f"given and shuffled: {found}; {seeds}"
+    text_ = f"{where}: AUROC with shuffled labels is within .05 of that with given ones on every set"
+    yield Claim(text_, bool((change.abs() <= AS_GOOD).all()), found, of_size_labels.LABELS)
+    text_ = f"{where}: AUROC with shuffled labels is at most .05 below that with given ones on every set"
+    yield Claim(text_, bool((change >= -AS_GOOD).all()), found, AS_WELL)
+
+
+def _outperforms(mean: pd.DataFrame, others: Sequence[str], where: str, seeds: str) -> Iterator[Claim]:
+    best = mean[others].max(axis=1)
+    ahead = (mean.tood_given - best).round(2)
+    found = ", ".join(f"{name} {number(mean.tood_given[name], 2)} against {number(best[name], 2)}" for name in mean.index)
+    found = f"{found}; {seeds}; TOOD scores sets of 100 rows, the others single rows"
+    rivals = ", ".join(others)
+    text_ = f"{where}: mean AUROC of TOOD is, to two digits, at least that of each other method ({rivals}) on every set"
+    yield Claim(text_, bool((ahead >= 0).all()), found, ("outperforms",))
+    text_ = f"{where}: mean AUROC of TOOD is at most .05 below that of the best other method ({rivals}) on every set"
+    yield Claim(text_, bool((ahead >= -AS_GOOD).all()), f"least {signed(float(ahead.min()), 2)}; {seeds}", ("comparable", "concluding"))
+
+
+def by_a_large_margin(frame: pd.DataFrame) -> Iterator[Claim]:
+    """On newsgroups, by at least the smallest gap of the paper's table to outlier exposure, .072."""
+    mine = frame[frame.dataset.isin(of_text.GROUPS) & (frame.metric == "auroc")] if len(frame) else frame
+    if not len(mine):
+        return
+    mean = mine.groupby(["dataset", "set", "method"]).value.mean().unstack("method")
+    others = [name for name in ("msp", "oe") if name in mean]
+    if "tood_given" in mean and others:
+        ahead = (mean.tood_given - mean[others].max(axis=1)).dropna()
+        text_ = "newsgroups: AUROC of TOOD is above that of MSP and of outlier exposure by at least .07 on all pairs of groups"
+        found = f"by {signed(float(ahead.min()), 2)} to {signed(float(ahead.max()), 2)} on {len(ahead)} pairs; {mine.seed.nunique()} seeds"
+        yield Claim(text_, bool((ahead >= 0.07).all()), found, ("newsgroups",))

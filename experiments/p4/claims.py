@@ -1,0 +1,239 @@
+"""What Luo et al. say in words, asked of runs: each function is named by sentences of ``claims.csv``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.frozen import FrozenEstimator
+
+from experiments.common.claims import Claim, kept
+from experiments.common.markdown import number, signed
+from experiments.common.runs import runs_of
+from experiments.common.splits import half_width
+from experiments.p4 import cifar10 as of_cifar10
+from experiments.p4 import crime as of_crime
+from experiments.p4.setting import WORST, entries, share_of
+from kdgraph.calibration import GroupWise
+from kdgraph.calibration.local import LocalRecalibration
+from kdgraph.calibration.top_label import HistogramBinning
+from kdgraph.features import FeatureMap
+from kdgraph.metrics import TopLabel, ece, lce, mce, mlce
+
+MAPS = {"tsne": "t-SNE", "pca": "PCA"}
+READINGS = {"_printed": "γ in the map's own units", "": "γ in units of spread"}
+"""The paper does not say in which units its bandwidths are: end of a method or metric → how it reads them."""
+GLOBAL = {"none": "none", "temperature": "temperature", "histogram": "histogram", "isotonic": "isotonic", "mmce": "MMCE"}
+BY_GROUP = {"group_temperature": "temperature by group", "group_histogram": "histogram by group"}
+OVERALL = {"ece": "ECE", "nll_top": "NLL", "brier_top": "Brier score"}
+LEAST = (("none", 0.49, "no recalibration"), ("next", 0.23, "the next best global method"))
+"""What the paper has in the mean of its three settings."""
+DRAWS = 1000
+LARGE = 1e12
+"""A bandwidth beside which all rows are in one place."""
+Numbers = Mapping[str, pd.DataFrame]
+"""Metric → a row for each seed, a column for each method."""
+
+
+def crime(folder: Path) -> Iterator[Claim]:
+    """Of Communities and Crime, the first of the paper's three settings: ``paper/p4/crime``."""
+    records = runs_of(of_crime.EXPERIMENT, folder)
+    if records:
+        yield from of_setting(pd.DataFrame(entries(records)), share_of(records[0]))
+
+
+def of_setting(frame: pd.DataFrame, share: float) -> Iterator[Claim]:
+    """All that is said of a setting, of the numbers of :func:`~experiments.p4.setting.entries`; ``share``: test rows for each fitted on."""
+    wide = {str(metric): rows.pivot(index="seed", columns="method", values="value") for metric, rows in frame.groupby("metric")}
+    for end, reading in READINGS.items():
+        for one, called in MAPS.items():
+            lore, title = f"lore_{one}{end}", f"LoRe in {called} ({reading})"
+            yield from _against(wide, lore, title, one, end, share)
+            yield from _comparable(wide, lore, title)
+            if one == "tsne":
+                yield from _reductions(wide.get(WORST, pd.DataFrame()), lore, title)
+        yield from _robust(wide.get(WORST, pd.DataFrame()), end, reading)
+        yield from _correlations(frame, end, reading)
+
+
+def _against(wide: Numbers, lore: str, title: str, one: str, end: str, share: float) -> Iterator[Claim]:
+    """Errors of LoRe in one map against those of all other methods."""
+    asked = [(WORST, "max group MCE", GLOBAL, "lowest_group_mce"), (WORST, "max group MCE", BY_GROUP, "beats_groupwise")]
+    asked += [(metric, OVERALL[metric], GLOBAL, "more_accurate_confidence") for metric in ("nll_top", "brier_top")]
+    asked += [(f"mlce_{one}{end}", f"MLCE in {MAPS[one]}", GLOBAL, "lowest_mlce_everywhere improves_lce_most")]
+    asked += [(f"lce_{one}", f"mean LCE in {MAPS[one]}", GLOBAL, "improves_lce_most")]
+    asked += [(f"lce_{other}", f"mean LCE in {MAPS[other]}", {"none": "none"}, "any_map") for other in MAPS]
+    for metric, name, others, of in asked:
+        yield from _below_all(wide.get(metric, pd.DataFrame()), lore, f"{name} of {title}", others, tuple(of.split()), share)
+
+
+def _below_all(
+    values: pd.DataFrame, lore: str, title: str, others: Mapping[str, str], of: tuple[str, ...], share: float
+) -> Iterator[Claim]:
+    """In the mean over seeds, and then by more than noise: seeds are splits of the same rows."""
+    there = [other for other in others if other in values]
+    if lore not in values or not there:
+        return
+    differences = {other: (values[lore] - values[other]).dropna() for other in there}
+    halves = {other: half_width(each, share) for other, each in differences.items()}
+    means = {other: float(each.mean()) for other, each in differences.items()}
+    found = ", ".join(f"{others[other]} {signed(means[other])} ± {number(halves[other])}" for other in there)
+    found = f"less that of {found}; {len(values)} seeds"
+    yield Claim(f"{title} is the lowest, in the mean over seeds, of {len(there) + 1}", max(means.values()) < 0, found, of)
+    clear = [other for other in there if means[other] + halves[other] < 0]
+    told = f"clearly below {', '.join(others[other] for other in clear) or 'none of them'}"
+    text = f"{title} is below each other by more than noise: the 95 % interval of the mean difference is below 0"
+    yield Claim(text, len(clear) == len(there), told, of)
+
+
+def _best(values: pd.DataFrame) -> str | None:
+    """The global method with the least mean, but for none at all."""
+    there = [name for name in GLOBAL if name in values and name != "none"]
+    return str(values[there].mean().idxmin()) if there else None
+
+
+def _comparable(wide: Numbers, lore: str, title: str) -> Iterator[Claim]:
+    """Within one deviation over seeds of the best global method, and of histogram binning."""
+    asked = [(metric, name, None, "global_comparable") for metric, name in OVERALL.items()]
+    asked += [(metric, name, "histogram", "good_globally") for metric, name in (("ece", "ECE"), ("mce", "MCE"))]
+    for metric, name, given, of in asked:
+        values = wide.get(metric, pd.DataFrame())
+        other = given or _best(values)
+        if other in values and lore in values:
+            excess, deviation = float(values[lore].mean() - values[other].mean()), float(values[other].std(ddof=1))
+            which = f"that of {GLOBAL[str(other)]}" if given else f"the least of the global methods, that of {GLOBAL[str(other)]}"
+            text = f"mean {name} of {title} is at most one deviation over seeds above {which}"
+            yield Claim(text, excess <= deviation, f"{signed(excess)}, deviation {number(deviation)}, {len(values)} seeds", (of,))
+
+
+def _reductions(worst: pd.DataFrame, lore: str, title: str) -> Iterator[Claim]:
+    for other, least, name in LEAST:
+        other = _best(worst) if other == "next" else other
+        if other in worst and lore in worst:
+            share = float(1 - worst[lore].mean() / worst[other].mean())
+            text = f"{title} takes at least {100 * least:.0f} % of max group MCE off {name}, here in one setting of three"
+            yield Claim(text, share >= least, f"{100 * share:.0f} % in the means of {len(worst)} seeds", ("half_of_group_mce",))
+
+
+def _robust(worst: pd.DataFrame, end: str, reading: str) -> Iterator[Claim]:
+    both, best = [f"lore_{one}{end}" for one in MAPS], _best(worst)
+    if best is not None and set(both) <= set(worst):
+        means = worst[both].mean()
+        apart, ahead = abs(float(means.iloc[0] - means.iloc[1])), float(worst[best].mean() - means.max())
+        text = f"both maps ({reading}) differ less in mean max group MCE than the worse of them is below the best global method"
+        found = f"apart by {number(apart)}, below {GLOBAL[best]} by {signed(ahead)}; {len(worst)} seeds"
+        yield Claim(text, apart < ahead, found, ("robust_to_map",))
+
+
+def _correlations(frame: pd.DataFrame, end: str, reading: str) -> Iterator[Claim]:
+    """Of local and of global errors with the largest error of a group, over all seeds of the paper's methods."""
+    methods = [*GLOBAL, *BY_GROUP, *(f"lore_{one}{end}" for one in MAPS)]
+    wide = frame[frame.method.isin(methods)].pivot(index=["method", "seed"], columns="metric", values="value")
+    plain = {"ece": "ECE", "mce": "MCE", "nll_top": "NLL", "brier_top": "Brier score"}
+    if WORST not in wide or wide.index.unique("seed").size < 3:
+        return
+    for one, called in MAPS.items():
+        if (local := f"mlce_{one}{end}") not in wide:
+            continue
+        there = wide[[WORST, local, *(name for name in plain if name in wide)]].dropna()
+        gaps = {metric: _difference(there, local, metric) for metric in plain if metric in there}
+        found = ", ".join(
+            f"{plain[metric]} {signed(own, 2)} ({signed(low, 2)} to {signed(high, 2)})" for metric, (own, low, high) in gaps.items()
+        )
+        text = f"MLCE in {called} ({reading}) correlates more with max group MCE than every global metric: each 95 % interval is above 0"
+        found = f"correlation less that of {found}; seeds drawn anew {DRAWS:,} times"
+        yield Claim(text, all(low > 0 for _, low, _ in gaps.values()), found, ("mlce_foretells",))
+        r = [float(np.corrcoef(rows[local], rows[WORST])[0, 1]) for rows in (there, there - there.groupby("method").transform("mean"))]
+        text = f"MLCE in {called} ({reading}) correlates with max group MCE by more than .1, over all and within methods"
+        yield Claim(text, min(r) > 0.1, f"{signed(r[0], 2)} over all, {signed(r[1], 2)} within", ("lower_lce_lower_cost",))
+
+
+def _difference(there: pd.DataFrame, one: str, other: str) -> tuple[float, float, float]:
+    """Of two correlations with the largest error of a group: itself, and percentiles over draws of whole seeds."""
+    columns = there[[one, other, WORST]]
+    by_seed = [rows.to_numpy() for _, rows in columns.groupby("seed")]
+    rng, found = np.random.default_rng(0), []
+    for _ in range(DRAWS):
+        r = np.corrcoef(np.concatenate([by_seed[i] for i in rng.integers(len(by_seed), size=len(by_seed))]).T)
+        found.append(r[0, 2] - r[1, 2])
+    whole = np.corrcoef(columns.to_numpy().T)
+    low, high = np.percentile(found, [2.5, 97.5])
+    return float(whole[0, 2] - whole[1, 2]), float(low), float(high)
+
+
+def cifar10(folder: Path) -> Iterator[Claim]:
+    """Of scores of CIFAR-10 in ImageNet's place: ``paper/p4/cifar10``; each record of scores is asked by itself."""
+    records = runs_of(of_cifar10.EXPERIMENT, folder, free=of_cifar10.FREE)
+    for name in sorted({str(record["dataset"]["name"]) for record in records}):
+        mine = [record for record in records if record["dataset"]["name"] == name]
+        yield from of_decisions(pd.DataFrame(entries(mine)), name, mine[0]["dataset"]["n_test"] / mine[0]["dataset"]["n_calibration"])
+
+
+def of_decisions(frame: pd.DataFrame, name: str, share: float) -> Iterator[Claim]:
+    """Who gains most by abstaining, and what it costs in global errors."""
+    wide = {str(metric): rows.pivot(index="seed", columns="method", values="value") for metric, rows in frame.groupby("metric")}
+    lore = "lore_tsne_02"
+    for metric, called, sign, of in (
+        ("reward", "loss of reward at w/u = 10", -1, "highest_reward"),
+        ("prr", "loss of PRR", -1, "best_prr_and_global"),
+        *((metric, OVERALL.get(metric, metric.upper()), 1, "best_prr_and_global") for metric in ("ece", "nll", "brier")),
+    ):
+        title = f"{name}: {called} of LoRe in t-SNE (γ = .2)"
+        yield from _below_all(sign * wide.get(metric, pd.DataFrame()), lore, title, GLOBAL, (of,), share)
+
+
+def theorem1(folder: Path) -> list[Claim]:
+    """Of the sizes of samples that ``python -m experiments.p4.theorem1 --keep`` drew."""
+    return kept(folder, "p4_theorem1")
+
+
+class _Told(ClassifierMixin, BaseEstimator):
+    """Its first two features are the probabilities of two classes; the others are where a row lies."""
+
+    def fit(self, X: np.ndarray | None = None, y: np.ndarray | None = None) -> _Told:
+        self.classes_ = np.arange(2)
+        return self
+
+    def predict_proba(self, X: np.ndarray) -> np.ndarray:
+        return np.asarray(X)[:, :2]
+
+
+def _drawn(n: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows of probabilities and two places, labels that are right more often on one side, and which side it is."""
+    rng = np.random.default_rng(seed)
+    proba, where = rng.dirichlet(np.ones(2), size=n), rng.normal(size=(n, 2))
+    sides = (where[:, 0] > 0).astype(int)
+    return (
+        np.column_stack([proba, where]),
+        np.where(rng.random(n) < 0.4 + 0.5 * sides, proba.argmax(axis=1), rng.integers(2, size=n)),
+        sides,
+    )
+
+
+def limits(folder: Path, bins: int = 5) -> Iterator[Claim]:
+    """What local errors and LoRe are at the ends of the bandwidth, computed on 500 drawn rows; it asks no run."""
+    (X, y, sides), (new, _, new_sides) = _drawn(500, 0), _drawn(300, 1)
+    top = TopLabel.of(X[:, :2])
+    ends = {name: of_rows(y, top, bins=bins) - local(y, top, X[:, 2:], bandwidth=LARGE, bins=bins)
+            for name, of_rows, local in (("MCE", mce, mlce), ("ECE", ece, lce))}  # fmt: skip
+    found = ", ".join(f"{value:.1g} from the {name}" for name, value in ends.items())
+    text = f"at γ = {LARGE:.0e} MLCE is the MCE, and mean LCE the ECE, to ten digits"
+    yield Claim(text, max(map(abs, ends.values())) < 1e-10, found, ("mlce_becomes_mce", "mlce_becomes_one"))
+    alone, largest = mlce(y, top, X[:, 2:], bandwidth=1 / LARGE, bins=bins), float(np.abs(top.confidence - top.correct(y)).max())
+    text = f"at γ = {1 / LARGE:.0e} MLCE is the largest error of a single row, 1 − the confidence of a wrong one"
+    yield Claim(text, alone == largest, f"{alone:.4f} and {largest:.4f}", ("mlce_becomes_one",))
+    features = FeatureMap(source="rows", reduce="none", scale="none")
+    parent, fitted = FrozenEstimator(_Told().fit()), {"X": X[:2], "y": np.arange(2), "X_calibration": X, "y_calibration": y}
+    grouped = {**fitted, "groups": sides[:2], "groups_calibration": sides}
+    histogram = HistogramBinning(parent, by_class=False, bins=bins)
+    wide = LocalRecalibration(parent, features=features, bandwidth=1e9, bins=bins, random_state=0)
+    off = np.abs(wide.fit(**fitted).predict_confidence(new) - histogram.fit(**fitted).predict_confidence(new)).max()
+    yield Claim("at γ = 1e+09 LoRe is histogram binning, to seven digits", bool(off < 1e-7), f"{off:.1g} apart", ("becomes_histogram",))
+    by_kernel = LocalRecalibration(parent, features=features, kernel="group", bins=bins, random_state=0).fit(**grouped)
+    by_group = GroupWise(parent, HistogramBinning(None, by_class=False, bins=bins)).fit(**grouped)
+    off = np.abs(by_kernel.predict_confidence(new, new_sides) - by_group.predict_confidence(new, new_sides)).max()
+    text = "with the kernel of groups LoRe is histogram binning of each group, to twelve digits"
+    yield Claim(text, bool(off < 1e-12), f"{off:.1g} apart", ("becomes_groupwise",))

@@ -1,0 +1,151 @@
+"""What the page of published numbers shows, by paper and table: cells with verdicts, reasons, settings, and how many were reached."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+
+from experiments.common.published import read_published
+from experiments.reproduction.declared import Paper, Scale
+from experiments.reproduction.reasons import DIFFERS, MISSING, Reason, reasons_of
+from experiments.reproduction.verdicts import NOT_ASKED, REACHED, Cell, cells_of
+from experiments.reproduction.work import Task
+
+
+@dataclass(frozen=True)
+class Count:
+    """Cells by verdict.
+
+    Attributes
+    ----------
+    of : verdict → how many.
+    """
+
+    of: Mapping[str, int]
+
+    @property
+    def cells(self) -> int:
+        """All of them."""
+        return sum(self.of.values())
+
+    @property
+    def asked(self) -> int:
+        """Those that can be run."""
+        return sum(n for verdict, n in self.of.items() if verdict not in NOT_ASKED)
+
+    @property
+    def reached(self) -> int:
+        """Of those, what matches or is bettered."""
+        return sum(self.of.get(verdict, 0) for verdict in REACHED)
+
+    @property
+    def share(self) -> float:
+        """Reached of those that can be run; NaN of none."""
+        return self.reached / self.asked if self.asked else float("nan")
+
+
+def count(cells: Iterable[Cell]) -> Count:
+    """Of cells."""
+    return Count(Counter(cell.verdict for cell in cells))
+
+
+@dataclass(frozen=True)
+class Item:
+    """One table, figure or section.
+
+    Attributes
+    ----------
+    of, called : "p5", "Table 1"; ``about``: how it was done here, and what is not as in the paper.
+    cells : its numbers but for settings; ``reasons``: a sentence for each, or an empty one.
+    settings : numbers that say how it was done in the paper.
+    variants : titles of methods of ours that stand beside.
+    """
+
+    of: str
+    called: str
+    about: str
+    cells: Sequence[Cell]
+    reasons: Sequence[str]
+    settings: Sequence[Cell]
+    variants: Sequence[str]
+
+    @property
+    def anchor(self) -> str:
+        """What a link to it has after the #."""
+        return "-".join("".join(c if c.isalnum() else " " for c in f"{self.of} {self.called}".lower()).split())
+
+    @property
+    def page(self) -> int | None:
+        """Of the paper, where its first number is printed; None where the paper has no pages."""
+        page = float([*self.cells, *self.settings][0].published.get("page", np.nan))
+        return None if np.isnan(page) else int(page)
+
+    @property
+    def count(self) -> Count:
+        """Its cells by verdict."""
+        return count([*self.cells, *self.settings])
+
+    @property
+    def is_absent(self) -> bool:
+        """Whether none of its cells can be run."""
+        return not self.count.asked
+
+    @cached_property
+    def notes(self) -> Mapping[str, str]:
+        """Each reason once → its number, in the order of the cells."""
+        return {reason: str(i) for i, reason in enumerate(dict.fromkeys(filter(None, self.reasons)), start=1)}
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """One paper: its items."""
+
+    paper: Paper
+    items: Sequence[Item]
+
+    @property
+    def cells(self) -> list[Cell]:
+        """Of all items."""
+        return [cell for item in self.items for cell in (*item.cells, *item.settings)]
+
+    @property
+    def count(self) -> Count:
+        """Its cells by verdict."""
+        return count(self.cells)
+
+
+def chapter(paper: Paper, tasks: Sequence[Task], scale: Scale) -> Chapter:
+    """One paper, of what the runs of its tasks found."""
+    published, reasons = read_published(paper.folder), reasons_of(paper.folder)
+    if paper.items is not None:
+        published = published[published.item.isin(paper.items)]
+    frames = [frame for task in tasks if len(frame := task.measured())]
+    measured = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+    if len(measured):
+        measured = measured[measured.item.isin(set(published.item))]
+    missing = {label: said for label, row in published.iterrows() if (said := _said(reasons, MISSING, dict(row)))}
+    cells = cells_of(paper, published, measured, missing)
+    return Chapter(paper, [_item(paper, name, cells, reasons, tasks, scale) for name in dict.fromkeys(published.item)])
+
+
+def _item(paper: Paper, name: str, cells: Sequence[Cell], reasons: Sequence[Reason], tasks: Sequence[Task], scale: Scale) -> Item:
+    own = [cell for cell in cells if cell.published["item"] == name]
+    mine, settings = ([cell for cell in own if (cell.verdict == "a setting") == wanted] for wanted in (False, True))
+    task = next((task for task in tasks if name in task.study.items), None)
+    about = f"Not made at scale {scale}." if task is None else f"At scale {scale}: {task.size.differs}." if task.size.differs else ""
+    told = [_said(reasons, MISSING if cell.verdict in NOT_ASKED else DIFFERS, cell.published) for cell in mine]
+    variants = list(dict.fromkeys(title for cell in mine for title in cell.variants))
+    return Item(paper.name, name, about if mine else "", mine, told, settings, variants)
+
+
+def _said(reasons: Iterable[Reason], kind: str, published: Mapping[str, object]) -> str:
+    return " ".join(
+        f"{each.reason} ({each.shown_by})" if each.shown_by else each.reason
+        for each in reasons
+        if each.kind == kind and each.is_of(published)
+    )

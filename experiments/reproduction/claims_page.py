@@ -1,0 +1,50 @@
+"""The page of claims: each sentence of a paper that numbers can be asked about, what was asked, and what the runs said."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from experiments.common.markdown import head, line
+from experiments.reproduction.claims import STANDINGS, Asked, ask, sentences
+from experiments.reproduction.declared import Paper
+
+__all__ = ["STANDINGS", "Sayings", "asked_of", "markdown", "summary"]
+
+
+@dataclass(frozen=True)
+class Sayings:
+    """One paper, and its sentences with what runs say of them."""
+
+    paper: Paper
+    asked: Sequence[Asked]
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """By standing."""
+        return Counter(each.standing for each in self.asked)
+
+
+def asked_of(papers: Sequence[Paper], runs: Path) -> list[Sayings]:
+    """Of every paper that has a list of them, asked of the runs below a folder."""
+    return [Sayings(paper, ask(sentences(paper.folder), runs)) for paper in papers if (paper.folder / "claims.csv").exists()]
+
+
+def summary(chapters: Sequence[Sayings]) -> list[str]:
+    """A table: how many sentences of each paper stand how."""
+    lines = head(["claims of", "all", *STANDINGS])
+    return lines + [line([of.paper.name, str(len(of.asked)), *(str(of.counts[name]) for name in STANDINGS)]) for of in chapters]
+
+
+def markdown(chapters: Sequence[Sayings], about: Sequence[str]) -> str:
+    """The page without its style."""
+    parts = ["# What the papers claim", "\n".join(f"{said}  " for said in about), "\n".join(summary(chapters))]
+    for of in chapters:
+        parts.append(f"## {of.paper.name}: {of.paper.title}")
+        for each in of.asked:
+            parts += [f"### {of.paper.name}, {each.sentence.name}: {each.verdict}", f"> {each.sentence.quote} ({each.sentence.place})"]
+            parts += ["\n".join(f"- {'holds' if one.holds else '**fails**'}: {one.text}. {one.found}" for one in each.parts)]
+            parts += [each.sentence.note, f"Runs: `{each.sentence.run}`" if each.sentence.run else ""]
+    return "\n\n".join(part for part in parts if part) + "\n"
