@@ -13,7 +13,7 @@ TWICE = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/pytest
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: run test slow bench reproduce-paper lint format clean help
+.PHONY: run test slow bench docs reproduce-paper lint format clean help
 
 run: $(VENV)/.run  ## install, then run the kernel density forest on the spiral (others: make run ARGS="dataset=digits method=kdf")
 	@$(BIN)/kdg run $(ARGS)
@@ -36,6 +36,10 @@ bench: $(VENV)/.dev  ## time forest and network graphs against their parents, sw
 	@$(BIN)/python scripts/bench_sweep.py
 	@$(BIN)/python scripts/bench_everyday.py --suite
 
+docs: $(VENV)/.dev  ## the pages of docs/ as a site in site/, with every link checked; needs no network, and neither does the site
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@echo "site/index.html"
+
 reproduce-paper: $(VENV)/.run  ## every published number beside ours, on one page: make reproduce-paper SCALE=smoke (or workstation, paper)
 	@$(BIN)/kdg reproduce --scale $(SCALE)
 
@@ -50,7 +54,7 @@ format: $(VENV)/.dev  ## sort imports, mend what ruff can mend, format
 	@$(BIN)/ruff format
 
 clean:  ## remove the virtual environment and what tests and builds left; outputs/ stays
-	@rm -rf $(VENV) dist build .pytest_cache .ruff_cache .hypothesis
+	@rm -rf $(VENV) dist build site .pytest_cache .ruff_cache .hypothesis
 	@find conf kdgraph scripts tests -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 help:  ## list these commands

@@ -1,0 +1,113 @@
+"""Pages made of what stands elsewhere in the checkout: what the papers' folders say, their pictures, and the texts of the root."""
+
+from __future__ import annotations
+
+import csv
+import posixpath
+import re
+from pathlib import Path
+from typing import Any
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.exceptions import PluginError
+from mkdocs.structure.files import File, Files
+
+ROOT = Path(__file__).resolve().parents[2]
+TEXTS = ("ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")
+PICTURES = {".svg", ".png"}
+LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^()\s]+)\)")
+SECTION = re.compile(r"^<!-- README: (.+) -->$", re.MULTILINE)
+
+
+def on_files(files: Files, *, config: MkDocsConfig) -> Files:
+    """Add them, and where they stand in the navigation."""
+    experiments = ROOT / "experiments"
+    readmes = sorted(experiments.rglob("README.md"))
+    for path in [*readmes, *(ROOT / name for name in TEXTS)]:
+        add(files, config, path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8"))
+    for table in sorted(experiments.glob("*/figures.csv")):
+        add(files, config, table.relative_to(ROOT).with_suffix(".md").as_posix(), figures_page(table))
+    for path in sorted(path for path in experiments.rglob("*") if path.suffix in PICTURES):
+        uri = path.relative_to(ROOT).as_posix()
+        files.append(File.generated(config, uri, abs_src_path=str(path)))
+    in_navigation(config, "Results", results(experiments, files))
+    in_navigation(config, "Reference", [{"Architecture": TEXTS[0]}, {"Contributing": TEXTS[1]}, {"Changes": TEXTS[2]}])
+    return files
+
+
+def on_page_markdown(markdown: str, *, page: Any, files: Files, **_: Any) -> str:
+    """Put sections of the README where a page asks for them; links of texts that are not written for the site lead to what it has."""
+    uri = page.file.src_uri
+    if page.file.generated_by is not None:
+        return relinked(markdown, posixpath.dirname(uri), uri, files)
+    return SECTION.sub(lambda found: relinked(section(found[1]), "", uri, files), markdown)
+
+
+def add(files: Files, config: MkDocsConfig, uri: str, content: str) -> None:
+    """Add a page; what is too long to be found by words stays out of the search."""
+    files.append(File.generated(config, uri, content=content))
+
+
+def in_navigation(config: MkDocsConfig, part: str, pages: list[Any]) -> None:
+    """Add pages to a part of the navigation that mkdocs.yml names."""
+    next(entry[part] for entry in config.nav or [] if part in entry).extend(pages)
+
+
+def results(experiments: Path, files: Files) -> list[Any]:
+    """The navigation below Results: pages of docs/results, then a part for each folder of experiments."""
+    own = [file.src_uri for file in files if file.src_uri.startswith("results/") and file.is_documentation_page()]
+    parts: list[Any] = sorted(uri for uri in own if uri != "results/index.md")
+    parts.append("experiments/README.md")
+    for folder in sorted(path.parent for path in experiments.glob("*/README.md")):
+        pages = [path.relative_to(ROOT).as_posix() for path in sorted(folder.rglob("README.md"), key=lambda path: len(path.parts))]
+        if (folder / "figures.csv").is_file():
+            pages.append(f"experiments/{folder.name}/figures.md")
+        parts.append({folder.name: pages})
+    return parts
+
+
+def figures_page(table: Path) -> str:
+    """A paper's figures as its figures.csv lists them: each drawn, with its caption and command, or what is missing for it."""
+    paper = table.parent.name
+    lines = [f"# Figures of {paper}", ""]
+    with table.open(newline="", encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            name = row["figure"].removeprefix("Figure ")
+            lines += [f"## Figure {name}", ""]
+            pictures = [stem for stem in row["files"].split() if (table.parent / f"{stem}.svg").is_file()]
+            lines += [f"![Figure {name}]({stem}.svg)" for stem in pictures]
+            about = [row["shows"][:1].upper() + row["shows"][1:], row.get("caption", "")]
+            lines += ["", *(f"{text.rstrip('.')}.\n" for text in about if text)]
+            lines += [f"Drawn by `{row['drawn_by']}`.\n"] if row["drawn_by"] else []
+            lines += [f"*Missing:* {row['missing']}.\n"] if row["missing"] else []
+    return "\n".join(lines)
+
+
+def section(title: str) -> str:
+    """What the README says below one of its headings."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    found = re.search(rf"^## {re.escape(title)}\n(.*?)(?=^## |\Z)", text, re.DOTALL | re.MULTILINE)
+    if found is None:
+        raise PluginError(f"the README has no section '{title}'")
+    return found[1].strip("\n")
+
+
+def relinked(text: str, here: str, uri: str, files: Files) -> str:
+    """Text that stood in the folder ``here`` of the checkout, with links as the page ``uri`` has them; code is left alone."""
+
+    def link(found: re.Match[str]) -> str:
+        return found[0] if found[1] is None else linked(found[2], found[3], found[4])
+
+    def linked(picture: str, words: str, target: str) -> str:
+        path, hash_, anchor = target.partition("#")
+        if "://" in target or not path:
+            return f"{picture}[{words}]({target})"
+        place = posixpath.normpath(posixpath.join(here, path))
+        for there in (place, f"{place}/README.md", place.removeprefix("docs/"), f"{place.removeprefix('docs/')}.md"):
+            if files.get_file_from_path(there) is not None:
+                return f"{picture}[{words}]({posixpath.relpath(there, posixpath.dirname(uri) or '.')}{hash_}{anchor})"
+        if not (ROOT / place).exists():
+            raise PluginError(f"{uri} links to {target}, which is not there")
+        return words
+
+    return re.sub(rf"^```.*?^```$|^ {{4}}[^\n]*$|`[^`\n]+`|({LINK.pattern})", link, text, flags=re.DOTALL | re.MULTILINE)

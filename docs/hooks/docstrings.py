@@ -1,0 +1,87 @@
+"""Docstrings as the reference reads them: an extension of griffe, which mkdocstrings reads the code with.
+
+The library writes ``name : what it is`` in its lists of parameters and attributes, where numpydoc has a type; the types are in the
+signature. And it refers by roles of reStructuredText, which become links.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import griffe
+
+ENTRY = re.compile(r"^([*\w`]+(?:, [*\w]+)*) : (.*)$")
+UNDERLINED = {"Parameters", "Other Parameters", "Attributes"}
+ROLE = re.compile(r":(?:class|func|meth|data|mod|attr|exc):`(~?)([\w.]+)`")
+
+
+class Readable(griffe.Extension):
+    """Rewrite every docstring of a package that was read."""
+
+    def on_package(self, *, pkg: griffe.Module, **_: Any) -> None:
+        """Rewrite them."""
+        for thing in everything_in(pkg):
+            if thing.docstring is not None:
+                thing.docstring.value = linked(with_examples(entries_as_numpydoc(thing.docstring.value)), thing)
+
+
+def everything_in(thing: griffe.Object) -> Iterator[griffe.Object]:
+    """``thing`` and all that is defined in it, not what it imports."""
+    yield thing
+    for member in thing.members.values():
+        if not member.is_alias:
+            yield from everything_in(member)  # type: ignore[arg-type]  # an alias is what it is not
+
+
+def entries_as_numpydoc(text: str) -> str:
+    r"""Put what stands behind the colon of an entry into the lines below it, where numpydoc has the description.
+
+    >>> entries_as_numpydoc("Parameters\n----------\nk : how many neighbours;\n    from 1.\n")
+    'Parameters\n----------\nk\n    how many neighbours;\n    from 1.\n'
+    """
+    lines, listed = [], False
+    previous = ""
+    for line in text.split("\n"):
+        if re.fullmatch(r"-{3,}", line):
+            listed = previous in UNDERLINED
+        found = ENTRY.match(line) if listed else None
+        lines += [found[1], f"    {found[2]}"] if found else [line]
+        previous = line
+    return "\n".join(lines)
+
+
+def with_examples(text: str) -> str:
+    r"""Give examples that follow without a heading one.
+
+    >>> with_examples("One more.\n\n>>> 1 + 1\n2")
+    'One more.\n\nExamples\n--------\n\n>>> 1 + 1\n2'
+    """
+    before, first, rest = text.partition("\n\n>>> ")
+    if not first or re.search(r"^Examples\n-", before, re.MULTILINE):
+        return text
+    return f"{before}\n\nExamples\n--------{first}{rest}"
+
+
+def linked(text: str, thing: griffe.Object) -> str:
+    """Roles as links to what they name, where the site has it, else as code."""
+
+    def link(found: re.Match[str]) -> str:
+        short, name = found[1], found[2]
+        shown = name.rpartition(".")[2] if short or name.startswith("kdgraph.") else name
+        return f'<autoref optional identifier="{path_of(name, thing)}"><code>{shown}</code></autoref>'
+
+    return ROLE.sub(link, text)
+
+
+def path_of(name: str, thing: griffe.Object) -> str:
+    """The full path of a name as ``thing`` knows it; the name itself where it does not."""
+    within = thing
+    while within is not None:
+        head, _, rest = name.partition(".")
+        if head in within.members:
+            path = within.members[head].path
+            return f"{path}.{rest}" if rest else path
+        within = within.parent  # type: ignore[assignment]  # parents are modules and classes
+    return name

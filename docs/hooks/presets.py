@@ -1,0 +1,253 @@
+"""What conf/ says of methods: their parts, commands and parameters, below what pages of docs/methods say by hand.
+
+A page names its presets in its front matter (``presets: [kdf, kdf_whitened]``). What stands in YAML, in annotations and in docstrings is
+read there, so that the site says what a run would do.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import yaml
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.exceptions import PluginError
+from mkdocs.structure.files import File, Files
+
+from kdgraph.errors import ParameterError
+from kdgraph.parameters import annotations_of, check_value
+from kdgraph.report.options import first_comment
+
+ROOT = Path(__file__).resolve().parents[2]
+CONF = ROOT / "conf"
+FAMILIES = {
+    "density": "Kernel density graphs",
+    "calibration": "Class probabilities",
+    "top_label": "Confidence class by class",
+    "local": "Confidence place by place",
+    "exposure": "Training with outliers",
+    "detection": "Out-of-distribution scores",
+    "regression": "Predictive distributions",
+}
+GROUPS = ("parent", "calibrator", "gate", "detector", "recalibrator")
+LINE = re.compile(r"^( *)([\w.]+):(?: ([^#]*?))?(?: +# (.*))?$")
+ENTRY = re.compile(r"^([*\w]+(?:, [*\w]+)*) : (.*)$")
+HAND_WRITTEN = re.compile(r"^<!-- methods -->$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Key:
+    """A key of a config: its default as YAML has it, and what is said of it there."""
+
+    default: str
+    said: str
+
+
+@dataclass(frozen=True)
+class Component:
+    """An option of a config group: the class that it names, and its keys, those of nodes inside it with a dot."""
+
+    target: str
+    keys: dict[str, Key]
+
+
+def on_files(files: Files, *, config: MkDocsConfig) -> Files:
+    """Put the pages of methods into the navigation, family by family."""
+    methods = next(entry["Methods"] for entry in config.nav or [] if "Methods" in entry)
+    for folder, title in FAMILIES.items():
+        pages = sorted(file.src_uri for file in files if file.src_uri.startswith(f"methods/{folder}/"))
+        methods.append({title: pages})
+    return files
+
+
+def on_page_markdown(markdown: str, *, page: Any, files: Files, **_: Any) -> str:
+    """Append what is said of a page's presets, and put the list of all methods where a page asks for it."""
+    if page.file.src_uri == "methods/index.md":
+        markdown = HAND_WRITTEN.sub(lambda _: listing(files), markdown)
+    presets = page.meta.get("presets", [])
+    return "\n".join([markdown, *sections(presets, page.meta.get("run", {}))]) if presets else markdown
+
+
+def pages_of(files: Files) -> dict[str, File]:
+    """Each preset with the page that it stands on."""
+    found = {}
+    for file in files:
+        front = re.match(r"---\n(.*?)\n---\n", file.content_string, re.DOTALL) if file.src_uri.startswith("methods/") else None
+        for preset in yaml.safe_load(front[1]).get("presets", []) if front else ():
+            found[preset] = file
+    return found
+
+
+def listing(files: Files) -> str:
+    """A table for each family: preset, and what it is."""
+    pages, lines = pages_of(files), []
+    for folder, title in FAMILIES.items():
+        inside = {preset: file for preset, file in sorted(pages.items()) if file.src_uri.startswith(f"methods/{folder}/")}
+        lines += [f"## {title}", "", "| method | |", "|---|---|"]
+        for preset, file in inside.items():
+            said = first_comment(CONF / "method" / f"{preset}.yaml")
+            lines.append(f"| [`{preset}`]({file.src_uri.removeprefix('methods/')}#{preset}) | {cell(said)} |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def sections(presets: list[str], runs: dict[str, str]) -> list[str]:
+    """A part of the page for each preset; a component like one that was shown before shows what is other."""
+    lines = ["## Presets and parameters", ""]
+    shown: dict[str, tuple[str, Component]] = {}
+    for preset in presets:
+        parts, settings = method(preset)
+        regression = parts.pop("regression", None) is not None
+        run = runs.get(preset, runs.get("all", "dataset=heteroscedastic" if regression else "dataset=spiral"))
+        lines += [f"### `{preset}` {{#{preset}}}", "", f"{first_comment(CONF / 'method' / f'{preset}.yaml')}.", ""]
+        lines += [f"    kdg run {run} method={preset}", ""]
+        set_here = "".join(f", with `{key}={value}`" for key, value in settings.items())
+        lines += ["Parts: " + ", ".join(f"{group} `{name}`" for group, name in parts.items()) + f"{set_here}.", ""]
+        for group, name in own(parts).items():
+            lines += parameters(group, name, shown)
+    return lines
+
+
+def method(preset: str) -> tuple[dict[str, str], dict[str, str]]:
+    """Parts of a preset by group, and what else it sets."""
+    path = CONF / "method" / f"{preset}.yaml"
+    if not path.is_file():
+        raise PluginError(f"there is no method '{preset}' in conf/method")
+    node = yaml.safe_load(path.read_text(encoding="utf-8"))
+    parts: dict[str, str] = {}
+    for entry in node.pop("defaults"):
+        if entry == "_regression":
+            parts["regression"] = entry
+        else:
+            ((override, name),) = entry.items()
+            group = override.removeprefix("override /")
+            parts |= {group: name} if group in GROUPS else {}
+    return parts, flat(node)
+
+
+def flat(node: dict[str, Any], prefix: str = "") -> dict[str, str]:
+    """Values of a nested mapping by dotted key."""
+    found: dict[str, str] = {}
+    for key, value in node.items():
+        found |= flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": str(value).lower()}
+    return found
+
+
+def own(parts: dict[str, str]) -> dict[str, str]:
+    """The parts that make the method what it is: what stands after the parent, or else the parent."""
+    after = {group: name for group, name in parts.items() if group != "parent" and name != "none"}
+    parent = parts["parent"]
+    if parent.startswith("${network}_"):
+        return {"parent": parent.removeprefix("${network}"), **after}
+    return after or ({} if parent in ("random_forest", "${network}") else {"parent": parent})
+
+
+def parameters(group: str, name: str, shown: dict[str, tuple[str, Component]]) -> list[str]:
+    """A table of a component's keys, or of those that differ from one of the same class that was shown before."""
+    here = component(CONF / group / f"{name}.yaml")
+    if not here.target:
+        return []
+    label = f"{group} `{name}`" if not name.startswith("_") else f"what {group} `…{name}` adds"
+    target = f"[`{here.target.rpartition('.')[2]}`][{here.target}]" if here.target.startswith("kdgraph.") else f"`{here.target}`"
+    before = shown.get(here.target)
+    shown.setdefault(here.target, (label, here))
+    keys = here.keys if before is None else {key: said for key, said in here.keys.items() if before[1].keys.get(key) != said}
+    keys = {key: said for key, said in keys.items() if not key.endswith("_target_")}
+    if before is not None and not keys:
+        return []
+    title = f"Parameters of {label}, which is {target}:" if before is None else f"As {before[0]}, but of {label}:"
+    head = ["", "| key | default | is | meaning |", "|---|---|---|---|"]
+    return [title, *head, *(row(key, said, here) for key, said in keys.items()), ""]
+
+
+def component(path: Path) -> Component:
+    """Read a file of conf/, with what it builds on."""
+    text = path.read_text(encoding="utf-8")
+    keys: dict[str, Key] = {}
+    for entry in (yaml.safe_load(text) or {}).get("defaults", []):
+        if entry != "_self_":
+            source, _, into = entry.partition("@")
+            base = component(CONF / f"{source.strip('/')}.yaml" if source.startswith("/") else path.with_name(f"{source}.yaml"))
+            prefix = f"{into}." if into not in ("", "_here_") else ""
+            keys |= {f"{prefix}{key}": value for key, value in {**base.keys, "_target_": Key(base.target, "")}.items() if value.default}
+    for key, own in lines_of(text).items():
+        keys = {other: said for other, said in keys.items() if not other.startswith(f"{key}.") or own.default in ("", "{}")}
+        keys[key] = Key(own.default, own.said or keys.get(key, own).said)
+    target = keys.pop("_target_", None) or next((value for key, value in keys.items() if key.endswith("_target_")), Key("", ""))
+    return Component(target.default.replace("null", ""), {key: value for key, value in keys.items() if key != "name"})
+
+
+def lines_of(text: str) -> dict[str, Key]:
+    """Keys of YAML with their values and comments, line by line, since a parser drops the comments."""
+    found: dict[str, Key] = {}
+    within: list[tuple[int, str]] = []
+    for line in text.splitlines():
+        match = LINE.match(line)
+        if match is None or line.startswith(("#", "defaults")):
+            continue
+        indent, key, default, said = len(match[1]), match[2], (match[3] or "").strip(), match[4] or ""
+        within = [*(level for level in within if level[0] < indent), (indent, key)]
+        path = ".".join(level[1] for level in within)
+        inner = yaml.safe_load(default) if default.startswith("{") else None
+        if isinstance(inner, dict) and inner and "_target_" not in inner:
+            found |= {f"{path}.{name}": Key(value, "") for name, value in flat(inner).items()}
+        elif default or said:
+            found[path] = Key(default, said)
+    return found
+
+
+def row(key: str, said: Key, of: Component) -> str:
+    """A line of the table: the rule is the annotation's, the meaning the comment's or else the docstring's."""
+    target = of.keys.get(f"{key.rpartition('.')[0]}._target_", Key(of.target, "")).default
+    name = key.rpartition(".")[2]
+    factory = imported(target)
+    meaning = said.said or described(factory, name)
+    return f"| `{key}` | {code(said.default)} | {cell(rule(factory, name))} | {cell(meaning)} |"
+
+
+def imported(target: str) -> Any:
+    """The class that a config names."""
+    module, _, name = target.rpartition(".")
+    return getattr(import_module(module), name)
+
+
+def rule(factory: Any, name: str) -> str:
+    """What a parameter may be, in the words of the message that refuses anything else; empty where everything goes."""
+    try:
+        check_value(name, object(), annotations_of(factory).get(name, Any))
+    except ParameterError as error:
+        return str(error).removeprefix(f"{name} must be ").rpartition(", got ")[0].replace("one of ", "")
+    return ""
+
+
+def described(factory: Any, name: str) -> str:
+    """What docstrings of a class, and of those that it derives from, say of a parameter of ours."""
+    for cls in inspect.getmro(factory) if inspect.isclass(factory) else ():
+        names: list[str] = []
+        said: list[str] = []
+        for line in inspect.cleandoc(cls.__doc__ or "").splitlines() if cls.__module__.startswith("kdgraph.") else ():
+            entry = ENTRY.match(line)
+            if entry or not line.startswith("    "):
+                if name in names:
+                    break
+                names, said = (entry[1].split(", "), [entry[2]]) if entry else ([], [])
+            else:
+                said.append(line.strip())
+        if name in names and not said[0].startswith(("as in ", "those of ", "see Notes")):
+            return " ".join(said)
+    return ""
+
+
+def cell(text: str) -> str:
+    """Text that stands in a table."""
+    text = re.sub(r":(?:class|func|meth|data|mod|attr):`~?(?:[\w.]*\.)?(\w+)`", r"`\1`", text.replace("``", "`"))
+    return re.sub(r"(?<!`)<(\w)", r"&lt;\1", text).replace("|", "\\|").replace("$", "&#36;")
+
+
+def code(text: str) -> str:
+    """A value in a table, which may be nothing."""
+    return f"`{text}`".replace("|", "\\|") if text else ""
