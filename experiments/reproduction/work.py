@@ -15,6 +15,9 @@ from kdgraph.runner.files import write_atomically
 from kdgraph.runner.index import Index
 from kdgraph.runner.rundir import RunDir
 
+_NAMED = 2
+"""So many of a study's items are told, or one more."""
+
 
 @dataclass(frozen=True)
 class Task:
@@ -55,8 +58,10 @@ class Task:
 
     @property
     def called(self) -> str:
-        """Which tables and figures it makes."""
-        return f"{self.paper.name} {', '.join(self.study.items)}"
+        """Which tables and figures it makes, or the first of them."""
+        items = self.study.items
+        more = f" and {len(items) - _NAMED} more" if len(items) > _NAMED + 1 else ""
+        return f"{self.paper.name} {', '.join(items[:_NAMED] if more else items)}{more}"
 
 
 def tasks_of(papers: Iterable[Paper], scale: Scale, out: Path, launching: Sequence[str] = ()) -> Iterator[Task]:

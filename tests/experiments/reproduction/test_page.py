@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -91,6 +92,14 @@ def test_the_estimate_is_by_table(tmp_path) -> None:
     study = of.studies[0]
     tasks = [Task(of, study, Size(minutes=minutes), [], tmp_path) for minutes in (3, None)]
     assert estimate(tasks).splitlines()[1].split() == ["p0", "Table", "1", "0", "0"]  # no run is left, so no time is
+    assert estimate(tasks).splitlines()[-1] == "all of it is done"
+
+
+def test_a_task_is_called_by_the_first_of_many_items(tmp_path) -> None:
+    of = little(tmp_path)
+    for n, called in ((3, "p0 Table 1, Table 2, Table 3"), (4, "p0 Table 1, Table 2 and 2 more")):
+        items = tuple(f"Table {i}" for i in range(1, n + 1))
+        assert Task(of, replace(of.studies[0], items=items), Size(), [], tmp_path).called == called
 
 
 @pytest.mark.parametrize(
