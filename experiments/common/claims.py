@@ -56,7 +56,7 @@ def below(text: str, low: pd.Series, high: pd.Series, of: tuple[str, ...] = (), 
         return
     difference = both.low - both.high
     mean, half = float(difference.mean()), half_width(difference, share)
-    found = f"{both.low.mean():.4g} against {both.high.mean():.4g}, difference {mean:+.3g} ± {half:.2g}"
+    found = f"{_short(both.low.mean())} against {_short(both.high.mean())}, difference {_short(mean)} ± {_short(half)}"
     rule = "the 95 % interval of the mean difference is below 0"
     yield Claim(f"{text}: {rule}", mean + half < 0, f"{found}, below in {int((difference < 0).sum())} of {len(both)} seeds", of)
 
@@ -65,8 +65,13 @@ def in_every_seed(text: str, margin: pd.Series, of: tuple[str, ...] = (), *, lea
     """That a margin is above ``least`` in every seed, or in every row of whatever the index is of; nothing of none."""
     margin = margin.dropna()
     if len(margin):
-        found = f"In {int((margin > least).sum())} of {len(margin)}, from {margin.min():.3g} to {margin.max():.3g}"
+        found = f"In {int((margin > least).sum())} of {len(margin)}, by {_short(margin.min())} to {_short(margin.max())}"
         yield Claim(f"{text}, in every seed", bool((margin > least).all()), found, of)
+
+
+def _short(value: float) -> str:
+    """Three digits, and none behind the point of thousands."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
 def keep(claims: Iterable[Claim], folder: Path, name: str) -> None:

@@ -80,13 +80,13 @@ def is_dense(artist: Artist) -> bool:
 
 def _n_points(artist: Any) -> int:
     if isinstance(artist, QuadMesh):
-        return int(np.size(artist.get_array()))
+        return np.asarray(artist.get_array()).size
     if isinstance(artist, PathCollection):
         return len(np.asarray(artist.get_offsets()))
     if isinstance(artist, LineCollection):
-        return len(artist.get_segments())
+        return len(artist.get_paths())
     if isinstance(artist, Collection):
-        return sum(len(path.vertices) for path in artist.get_paths()) // 20
+        return sum(len(path) for path in artist.get_paths()) // 20
     if isinstance(artist, Line2D):
         n = np.size(artist.get_xdata())
         return n if artist.get_marker() not in (None, "", "None", "none", " ") else n // 20

@@ -36,7 +36,7 @@ def runs_of(experiment: str, folder: Path, free: Sequence[str] = ()) -> list[Rec
     if not paths:
         return []  # without composing anything, which takes seconds
     loose = tuple(tuple(key.split(".")) for key in (*swept_numbers(experiment), "seed", *free))
-    wanted = {_signature(job.config.science(), loose) for job in _one_of_each(experiment)}
+    wanted = _wanted(experiment, loose)
     found = (json.loads(path.read_text()) for path in paths)
     return [record for record in found if _signature(record["config"], loose) in wanted]
 
@@ -57,6 +57,12 @@ def runs_of_tables(experiment: str, folder: Path, free: Sequence[str] = ()) -> l
     )
     found = (json.loads(path.read_text()) for path in paths)
     return [r for r in found if all(_signature(_part(r["config"], part), loose) in of for part, of in ((True, datasets), (False, others)))]
+
+
+@cache
+def _wanted(experiment: str, loose: tuple[Key, ...]) -> set[str]:
+    """Signatures of its runs; composing takes seconds, and several questions are asked of one experiment."""
+    return {_signature(job.config.science(), loose) for job in _one_of_each(experiment)}
 
 
 def _records(folder: Path) -> list[Path]:

@@ -1,32 +1,26 @@
-"""What Salamon et al. say in words, asked of runs: each function is named by sentences of ``claims.csv``."""
+"""What Salamon et al. say in words, asked of what was measured: each function is named by sentences of ``claims.csv``."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
-from experiments.common.claims import Claim, kept
-from experiments.p2.figures import claims as of_phanns
-from experiments.p2.figures import densities
-from experiments.p2.figures.study import LABELS, study_of
+import pandas as pd
 
-HALVES = 3
-"""Times that the rows are halved, to ask of rows that were not fitted."""
-HELD_OUT = {"always_calibrate", "cannot_hurt", "b_mon2_generalises"}
-"""Sentences that say something of new rows."""
+from experiments.common.claims import Claim, below, kept
+from experiments.common.markdown import number
+from experiments.common.runs import runs_of
+from experiments.p2 import records as of_records
+
+TOP_LABEL = ("csts", "tswa", "kde")
+"""Calibrators of being right, class by class."""
+WHOLE = ("temperature", "isotonic")
+"""Those of the full matrix of responses."""
 
 
-def phanns(folder: Path) -> Iterator[Claim]:
-    """Of the counts of PhANNs, in sample as in the paper, and where new rows are meant of halves: ``paper/p2/phanns``."""
-    study = study_of(folder)
-    if study is None or not set(LABELS) <= set(study.models):
-        return
-    yield from of_phanns.claims(study)
-    yield from of_phanns.of_added(study, densities.added(study))
-    for claim in of_phanns.of_several(of_phanns.held_out(study, HALVES)):
-        if names := tuple(name for name in claim.of if name in HELD_OUT):
-            yield replace(claim, text=f"{claim.text}; fitted to one half of the rows and judged by the other", of=names)
+def phanns(folder: Path) -> list[Claim]:
+    """Of the counts of PhANNs: what ``python -m experiments.p2.figures --halves 3 --keep`` found of the runs of ``paper/p2/phanns``."""
+    return kept(folder, "p2_phanns")
 
 
 def mnist(folder: Path) -> list[Claim]:
@@ -37,3 +31,35 @@ def mnist(folder: Path) -> list[Claim]:
 def label_shift(folder: Path) -> list[Claim]:
     """Of the use-sets that ``python -m experiments.p2.label_shift --keep`` drew from a record of scores."""
     return kept(folder, "p2_label_shift")
+
+
+def records(folder: Path) -> Iterator[Claim]:
+    """Of score records of other networks, split by split: ``paper/p2/records``; each record of scores is asked by itself."""
+    frame = pd.DataFrame(of_records.entries(runs_of(of_records.EXPERIMENT, folder, free=of_records.FREE)))
+    for name, of in frame.groupby("dataset") if len(frame) else ():
+        wide = {str(metric): part.pivot(index="seed", columns="method", values="value") for metric, part in of.groupby("metric")}
+        yield from of_scores(wide["nll_top"], wide.get("brier_top", pd.DataFrame()), str(name), float(of["share"].iloc[0]))
+
+
+def of_scores(nll: pd.DataFrame, brier: pd.DataFrame, name: str, share: float) -> Iterator[Claim]:
+    """What is said of methods, of binary NLL and Brier score on test rows: a row for each split, a column for each method."""
+
+    def lower(values: pd.DataFrame, what: str, one: str, other: str, *of: str) -> Iterator[Claim]:
+        if one in values and other in values:
+            yield from below(f"{name}: {what} of {one} is below that of {other}", values[one], values[other], of, share=share)
+
+    for one in TOP_LABEL:
+        for other in WHOLE:
+            yield from lower(nll, "binary NLL", one, other, "top_label")
+    for values, what in ((nll, "binary NLL"), (brier, "binary Brier score")):
+        yield from lower(values, what, of_records.SHARED, of_records.WHOLE, "binary_loss_better")
+    for other in (of_records.PARENT, of_records.SHARED):
+        yield from lower(nll, "binary NLL", "csts", other, "csts_competitive")
+    yield from lower(nll, "binary NLL", "tswa", "csts", "awards_beat_csts")
+    yield from lower(nll, "binary NLL", "kde", of_records.PARENT, "always_calibrate", "cannot_hurt")
+    if "histogram" in nll and len(nll.columns) > 3:
+        means = nll.mean().sort_values()
+        rank = list(means.index).index("histogram") + 1
+        text = f"{name}: the histogram's mean binary NLL is among the lower half of all methods'"
+        found = f"{number(float(means['histogram']), 4)}, number {rank} of {len(means)}; {len(nll)} splits"
+        yield Claim(text, 2 * rank <= len(means), found, ("histograms_among_lowest",))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -252,7 +252,7 @@ def main() -> None:
     told = list(claims(found, given.methods))
     print(verdicts(told))
     if given.keep is not None:
-        keep(told, given.keep, "p2_label_shift")
+        keep([replace(one, text=f"{rows.name}: {one.text}") for one in told], given.keep, "p2_label_shift")
 
 
 if __name__ == "__main__":

@@ -139,7 +139,7 @@ def _correlations(frame: pd.DataFrame, end: str, reading: str) -> Iterator[Claim
         if (local := f"mlce_{one}{end}") not in wide:
             continue
         there = wide[[WORST, local, *(name for name in plain if name in wide)]].dropna()
-        gaps = {metric: _difference(there, local, metric) for metric in plain if metric in there}
+        gaps = _differences(there, local)
         found = ", ".join(
             f"{plain[metric]} {signed(own, 2)} ({signed(low, 2)} to {signed(high, 2)})" for metric, (own, low, high) in gaps.items()
         )
@@ -151,17 +151,21 @@ def _correlations(frame: pd.DataFrame, end: str, reading: str) -> Iterator[Claim
         yield Claim(text, min(r) > 0.1, f"{signed(r[0], 2)} over all, {signed(r[1], 2)} within", ("lower_lce_lower_cost",))
 
 
-def _difference(there: pd.DataFrame, one: str, other: str) -> tuple[float, float, float]:
-    """Of two correlations with the largest error of a group: itself, and percentiles over draws of whole seeds."""
-    columns = there[[one, other, WORST]]
+def _differences(there: pd.DataFrame, one: str) -> dict[str, tuple[float, float, float]]:
+    """Its correlation with the largest error of a group less that of each other metric: itself, and percentiles over draws of seeds."""
+    others = [str(name) for name in there if name not in (one, WORST)]
+    columns = there[[WORST, one, *others]]
     by_seed = [rows.to_numpy() for _, rows in columns.groupby("seed")]
-    rng, found = np.random.default_rng(0), []
-    for _ in range(DRAWS):
-        r = np.corrcoef(np.concatenate([by_seed[i] for i in rng.integers(len(by_seed), size=len(by_seed))]).T)
-        found.append(r[0, 2] - r[1, 2])
-    whole = np.corrcoef(columns.to_numpy().T)
-    low, high = np.percentile(found, [2.5, 97.5])
-    return float(whole[0, 2] - whole[1, 2]), float(low), float(high)
+    rng = np.random.default_rng(0)
+
+    def less(values: np.ndarray) -> np.ndarray:
+        r = np.corrcoef(values.T)[0]
+        return r[1] - r[2:]
+
+    drawn = [less(np.concatenate([by_seed[i] for i in rng.integers(len(by_seed), size=len(by_seed))])) for _ in range(DRAWS)]
+    low, high = np.percentile(drawn, [2.5, 97.5], axis=0)
+    found = zip(others, less(columns.to_numpy()), low, high, strict=True)
+    return {name: (float(own), float(least), float(most)) for name, own, least, most in found}
 
 
 def cifar10(folder: Path) -> Iterator[Claim]:

@@ -1,0 +1,268 @@
+"""What is asked of each paper's sentences, of numbers that are given: every claim can hold and can fail."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from experiments.common.claims import Claim
+from experiments.p1 import claims as p1
+from experiments.p1.cc18.records import Tables
+from experiments.p2 import claims as p2
+from experiments.p3 import claims as p3
+from experiments.p3.records import APHD, IN
+from experiments.p3.size_labels import TABLES
+from experiments.p4 import claims as p4
+from experiments.p5 import claims as p5
+from experiments.p5.records import TRUTH
+
+SEEDS = range(6)
+Numbers = Mapping[tuple[str, str], float]
+
+
+def jitter(seed: int) -> float:
+    return 0.001 * (seed % 3)
+
+
+def held(claims: Iterable[Claim]) -> dict[str, set[bool]]:
+    """Sentence → verdicts of its parts."""
+    found: dict[str, set[bool]] = {}
+    for claim in claims:
+        assert claim.text and claim.found
+        for name in claim.of:
+            found.setdefault(name, set()).add(claim.holds)
+    return found
+
+
+def all_are(claims: Iterable[Claim], holds: bool, but: Mapping[str, set[bool]] | None = None) -> set[str]:
+    """Each sentence has parts that all hold, or all fail, but for those that are named; returns the sentences."""
+    found = held(claims)
+    assert found == {name: {holds} for name in found} | dict(but or {})
+    return set(found)
+
+
+def by_seed(numbers: Numbers) -> pd.DataFrame:
+    """As :func:`experiments.p5.records.frame_of` has it: of (method, metric) → value."""
+    rows = [(*key, seed, value * (1 + jitter(seed))) for key, value in numbers.items() for seed in SEEDS]
+    return pd.DataFrame(rows, columns=["method", "metric", "seed", "value"])
+
+
+def test_the_line_of_torres_et_al() -> None:
+    def line(local: tuple[float, float, float, float], gap: float) -> pd.DataFrame:
+        metrics = ("mse_mean", "smis", "coverage", "worst_cell_gap")
+        both = {"linear": (14000.0, 2.7, 0.93, 0.2), p5.of_table1.LOCAL: local, "global_pit": (14000.0, 2.7, 0.949, gap)}
+        return by_seed({(name, metric): value for name, values in both.items() for metric, value in zip(metrics, values, strict=True)})
+
+    sentences = {"improved", "well_covered_parent", "even_and_narrow", "local_mean_variance", "global_not_local"}
+    assert all_are(p5.of_line(line((200, 2.0, 0.949, 0.03), 0.15)), True) == sentences
+    assert all_are(p5.of_line(line((15000, 3.0, 0.90, 0.3), 0.02)), False) == sentences
+
+
+def test_the_networks_of_torres_et_al() -> None:
+    metrics = ("mse_y", "mse_mean", "smis", "coverage", "worst_cell_gap")
+
+    def networks(**rows: tuple[float, ...]) -> list[Claim]:
+        numbers = {(name, metric): value for name, values in rows.items() for metric, value in zip(metrics, values, strict=True)}
+        return list(p5.of_networks(by_seed(numbers)))
+
+    after = (110, 10, 0.50, 0.948, 0.03)
+    truth = {TRUTH: (100.0, 0.0, 0.49, 0.95, 0.01)}
+    good = networks(
+        wsir=(300, 200, 0.8, 0.93, 0.2),
+        mc_dropout=(310, 210, 0.9, 0.9491, 0.2),
+        wsir_local_radius=after,
+        mc_dropout_local_radius=after,
+        **truth,
+    )
+    bad = (500, 400, 1.5, 0.90, 0.3)
+    worse = networks(
+        wsir=(320, 200, 0.8, 0.96, 0.2), mc_dropout=(310, 210, 0.7, 0.93, 0.2), wsir_local_radius=bad, mc_dropout_local_radius=bad, **truth
+    )
+    assert all_are(good, True, {"improved": {True, False}}) == all_are(worse, False)
+    assert not networks(wsir=(1, 1, 1, 1, 1))
+
+
+def test_the_simulation_of_torres_et_al() -> None:
+    def study(change: Callable[[str, float], float]) -> pd.DataFrame:
+        rows = []
+        for network in ("small", "big"):
+            for method in ("network", "input", "6", "8", "output"):
+                for k in (100.0, 500.0, 1000.0) if method != "network" else (np.nan,):
+                    for seed in SEEDS:
+                        shared = {"size": 10_000, "network": network, "method": method, "k": k, "eps": 0.0, "seed": seed}
+                        values = {
+                            "mse_y": change(method, k),
+                            "smis": 1.0 + (method == "network"),
+                            "coverage": 0.95 - 0.03 * (method == "network"),
+                        }
+                        rows += [{**shared, "metric": name, "value": value * (1 + jitter(seed))} for name, value in values.items()]
+        return pd.DataFrame(rows)
+
+    falls = {100.0: 3.0, 500.0: 2.0, 1000.0: 1.5}
+    good = study(lambda method, k: falls.get(k, 5.0) + 0.0001 * (method == "output"))
+    sentences = {"more_neighbours", "layer_no_influence", "layer_richer", "consistently"}
+    assert all_are(p5.of_sizes(good), True) == sentences
+    bad = study(lambda method, k: 1.0 if method == "network" else 6 - falls[k] - 0.5 * (method == "output"))
+    assert all_are(p5.of_sizes(bad), False, {"consistently": {True}}) == sentences
+
+
+def setting(lore: float) -> pd.DataFrame:
+    """Every error of LoRe by itself, of all other methods about 1, which the largest error of a group follows with MLCE alone."""
+    rng, rows = np.random.default_rng(0), []
+    methods = [*p4.GLOBAL, *p4.BY_GROUP, *(f"lore_{one}{end}" for one in p4.MAPS for end in p4.READINGS)]
+    metrics = ["ece", "mce", "nll_top", "brier_top", "lce_tsne", "lce_pca", *(f"mlce_{one}{end}" for one in p4.MAPS for end in p4.READINGS)]
+    for method in methods:
+        for seed in range(12):
+            worst = (lore if method.startswith("lore") else 1.0) * (1 + 0.05 * rng.normal())
+            noise = {metric: (lore if method.startswith("lore") else 1.0) * (1 + 0.3 * rng.normal()) for metric in metrics[:4]}
+            local = {metric: worst * (1 + 0.001 * rng.normal()) for metric in metrics[4:]}
+            rows += [{"method": method, "seed": seed, "metric": m, "value": v} for m, v in {"group_mce": worst, **noise, **local}.items()]
+    return pd.DataFrame(rows)
+
+
+def test_a_setting_of_luo_et_al(monkeypatch) -> None:
+    monkeypatch.setattr(p4, "DRAWS", 40)
+    best, worst = held(p4.of_setting(setting(0.3), 0.1)), held(p4.of_setting(setting(3.0), 0.1))
+    assert set(best) == set(worst) and len(best) == 12
+    correlated = {"mlce_foretells", "lower_lce_lower_cost"}
+    assert all(best[name] == {True} for name in best.keys() - correlated), best
+    assert all(worst[name] == {False} for name in worst.keys() - correlated), worst
+    assert best["lower_lce_lower_cost"] == {True}
+    apart = setting(0.3).assign(value=lambda f: np.where(f.metric.str.startswith("mlce"), 1 / f.value, f.value))
+    assert held(p4.of_setting(apart, 0.1))["lower_lce_lower_cost"] == {False} == held(p4.of_setting(apart, 0.1))["mlce_foretells"]
+
+
+def test_decisions_of_luo_et_al() -> None:
+    def scores(reward: float, ece: float) -> pd.DataFrame:
+        values = {"reward": reward, "prr": reward, "ece": ece, "nll": ece, "brier": ece}
+        rows = [("lore_tsne_02", name, value) for name, value in values.items()] + [("none", name, 0.5) for name in values]
+        return pd.DataFrame([{"method": m, "metric": n, "seed": s, "value": v + jitter(s)} for m, n, v in rows for s in SEEDS])
+
+    assert held(p4.of_decisions(scores(0.9, 0.1).assign(value=lambda f: f.value + 1e-4 * f.seed * f.method.eq("none")), "x", 0.1)) == {
+        "highest_reward": {True}, "best_prr_and_global": {True},
+    }  # fmt: skip
+    assert held(p4.of_decisions(scores(0.1, 0.9), "x", 0.1)) == {"highest_reward": {False}, "best_prr_and_global": {False}}
+
+
+def detected(given: float, shuffled: float, other: float, aphd: tuple[float, float]) -> pd.DataFrame:
+    """Of newsgroups: AUROC of three methods on one set, and mean APHD in and out of distribution."""
+    shared = {"dataset": "newsgroups_sports", "rows": "98 training rows, 42 calibration rows", "seed": 0}
+    rows = [
+        {**shared, "method": m, "set": "movies", "metric": "auroc", "value": v}
+        for m, v in (("tood_given", given), ("tood_shuffled", shuffled), ("msp", other))
+    ]
+    rows += [
+        {**shared, "method": "tood_given", "set": name, "metric": APHD, "value": v} for name, v in zip((IN, "movies"), aphd, strict=True)
+    ]
+    return pd.DataFrame(rows)
+
+
+def test_sets_of_tood() -> None:
+    titles = {"newsgroups_sports": "sports"}
+    good, bad = detected(0.9, 0.91, 0.6, (0.99, 0.9)), detected(0.6, 0.5, 0.9, (0.9, 0.99))
+    sentences = {"outperforms", "comparable", "concluding", "labels_carry_little", "labels_shuffled", "unsupervised", "id_larger"}
+    assert all_are(p3.of_sets(good, titles), True) == all_are(p3.of_sets(bad, titles), False) == sentences
+    shuffling_helps = held(p3.of_sets(detected(0.5, 0.9, 0.4, (0.99, 0.9)), titles))
+    assert shuffling_helps["labels_carry_little"] == {False} and shuffling_helps["labels_shuffled"] == {True}
+    assert [one.holds for frame in (good, bad) for one in p3.by_a_large_margin(frame)] == [True, False]
+    assert not list(p3.of_sets(pd.DataFrame(), titles))
+
+
+def test_curves_of_tood_with_shuffled_labels() -> None:
+    def curves(off: float) -> pd.DataFrame:
+        rows = [
+            {"dataset": "digits", "method": method, "set": name, "rows": n, "metric": APHD, "value": v + off * (method == "tood_shuffled")}
+            for method in p3.BOTH
+            for name, values in ((IN, (0.7, 0.9)), ("uniform", (0.5, 0.6)))
+            for n, v in zip((50, 800), values, strict=True)
+        ]
+        return pd.DataFrame(rows)
+
+    assert [one.holds for off in (0.01, 0.2) for one in p3.alike(curves(off), TABLES)] == [True, False]
+
+
+def plane(geodesic: float, far: float) -> pd.DataFrame:
+    rows = []
+    for seed in range(3):
+        shared = {"dataset": "spiral", "parent": "random_forest", "n_train": 1000, "seed": seed}
+        for model, value in (("parent", 0.2), ("geodesic", geodesic), ("euclidean", 0.19)):
+            rows += [
+                {**shared, "model": model, "on": on, "metric": metric, "at": np.nan, "value": value}
+                for on, metric in (("test", "error"), ("grid", "hellinger"))
+            ]
+        rows += [{**shared, "model": "geodesic", "on": "ood", "metric": "mmc", "at": at, "value": 0.5 + far * at} for at in (5.0, 10.0)]
+    return pd.DataFrame(rows)
+
+
+def test_the_plane_of_dey_et_al() -> None:
+    good, bad = plane(0.1, 1e-4), plane(0.3, 0.01)
+    assert (
+        all_are(p1.of_plane(good), True)
+        == all_are(p1.of_plane(bad), False)
+        == {"fig1_accuracy", "fig1_hellinger", "fig1_geodesic", "intro"}
+    )
+    assert all_are(p1.of_far_rows(good), True) == all_are(p1.of_far_rows(bad), False) == {"fig1_prior", "intro"}
+
+
+def many(ours: tuple[float, float, float], others: tuple[float, float, float]) -> Tables:
+    """Ten tables with the parent's error, ECE and OCE at .2, .1 and .3."""
+    rng = np.random.default_rng(0)
+    values = {"parent": (0.2, 0.1, 0.3), "kdf": ours, "isotonic": others, "sigmoid": others}
+    rows = [
+        {"dataset": f"t{i}", "method": method, "seed": 0, "error": e, "ece_by_edges": c, "oce@5": o * (1 + 1e-3 * rng.random())}
+        for i in range(10)
+        for method, (e, c, o) in values.items()
+    ]
+    return Tables("random_forest", pd.DataFrame(rows).set_index(["dataset", "method", "seed"]), {f"t{i}": 100 for i in range(10)}, {}, {})
+
+
+def test_many_tables_of_dey_et_al() -> None:
+    good = held(p1.of_tables(many((0.19, 0.05, 0.02), (0.21, 0.05, 0.3))))
+    assert set(good) == {
+        "fig2_error",
+        "abstract",
+        "intro",
+        "forest_uncalibrated",
+        "fig2_oce",
+        "id_methods_id",
+        "fig2_id_error",
+        "id_methods_ood",
+        "fig2_ece",
+    }
+    assert all(verdicts == {True} for verdicts in good.values()), good
+    bad = held(p1.of_tables(many((0.25, 0.2, 0.4), (0.1, 0.15, 0.05))))
+    assert all(verdicts == {False} for name, verdicts in bad.items() if name != "forest_uncalibrated"), bad
+    assert bad["forest_uncalibrated"] == {True, False}  # the forest itself is as it was
+
+
+@pytest.mark.parametrize(("ours", "parent", "holds"), [(0.6, 0.95, True), (0.9, 0.5, False)])
+def test_shifts_of_dey_et_al(ours, parent, holds, monkeypatch, tmp_path) -> None:
+    rows = [
+        {"on": "ood", "metric": "mmc", "ood": "size", "param": "size", "model": model, "at": at, "id": at == 1.0, "seed": 0, "value": value}
+        for model, inside, outside in (("kdn", 0.8, ours), ("parent", 0.99, parent))
+        for at, value in ((1.0, inside), (2.0, outside))
+    ]
+    monkeypatch.setattr(p1, "runs_of", lambda *_: [])
+    monkeypatch.setattr(p1, "numbers_of", lambda _: pd.DataFrame(rows))
+    assert held(p1.shapes(tmp_path)) == {"fig3": {holds}}
+
+
+def test_score_records_of_salamon_et_al() -> None:
+    def splits(**means: float) -> pd.DataFrame:
+        return pd.DataFrame({name: [value * (1 + jitter(seed)) for seed in SEEDS] for name, value in means.items()})
+
+    good = splits(histogram=0.1, csts=0.2, tswa=0.19, kde=0.2, sts=0.3, temperature=0.4, isotonic=0.4, none=0.5)
+    bad = splits(histogram=0.9, csts=0.6, tswa=0.7, kde=0.6, sts=0.5, temperature=0.4, isotonic=0.4, none=0.3)
+    sentences = {
+        "top_label",
+        "binary_loss_better",
+        "csts_competitive",
+        "awards_beat_csts",
+        "always_calibrate",
+        "cannot_hurt",
+        "histograms_among_lowest",
+    }
+    assert all_are(p2.of_scores(good, good, "scores", 0.1), True) == all_are(p2.of_scores(bad, bad, "scores", 0.1), False) == sentences
