@@ -15,7 +15,12 @@ from mkdocs.structure.files import File, Files
 ROOT = Path(__file__).resolve().parents[2]
 TEXTS = ("ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")
 PICTURES = {".svg", ".png"}
+LONG = 200_000
+"""Letters of a page, such as one with a row for each published number, from which on the search leaves it out, which every reader loads."""
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^()\s]+)\)")
+ALONE = "results/alone"
+"""Where pages go that are whole by themselves, to be handed on."""
+FOUND = re.compile(r"^<!-- found -->$", re.MULTILINE)
 SECTION = re.compile(r"^<!-- README: (.+) -->$", re.MULTILINE)
 
 
@@ -30,6 +35,8 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
     for path in sorted(path for path in experiments.rglob("*") if path.suffix in PICTURES):
         uri = path.relative_to(ROOT).as_posix()
         files.append(File.generated(config, uri, abs_src_path=str(path)))
+    for path in sorted((ROOT / "docs" / "results").glob("*.html")):  # page.md becomes a page.html of its own
+        files.append(File.generated(config, f"{ALONE}/{path.name}", abs_src_path=str(path)))
     in_navigation(config, "Results", results(experiments, files))
     in_navigation(config, "Reference", [{"Architecture": TEXTS[0]}, {"Contributing": TEXTS[1]}, {"Changes": TEXTS[2]}])
     return files
@@ -38,13 +45,16 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
 def on_page_markdown(markdown: str, *, page: Any, files: Files, **_: Any) -> str:
     """Put sections of the README where a page asks for them; links of texts that are not written for the site lead to what it has."""
     uri = page.file.src_uri
+    if len(markdown) > LONG:
+        page.meta.setdefault("search", {"exclude": True})
     if page.file.generated_by is not None:
         return relinked(markdown, posixpath.dirname(uri), uri, files)
+    markdown = FOUND.sub(lambda _: found_in_results(files), markdown)
     return SECTION.sub(lambda found: relinked(section(found[1]), "", uri, files), markdown)
 
 
 def add(files: Files, config: MkDocsConfig, uri: str, content: str) -> None:
-    """Add a page; what is too long to be found by words stays out of the search."""
+    """Add a page."""
     files.append(File.generated(config, uri, content=content))
 
 
@@ -64,6 +74,20 @@ def results(experiments: Path, files: Files) -> list[Any]:
             pages.append(f"experiments/{folder.name}/figures.md")
         parts.append({folder.name: pages})
     return parts
+
+
+def found_in_results(files: Files) -> str:
+    """A line for each page beside docs/results/index.md, and then for each file."""
+    lines = []
+    found = [file for file in files if file.src_uri.startswith("results/")]
+    for file in sorted(found, key=lambda file: (not file.is_documentation_page(), file.src_uri)):
+        place = file.src_uri.removeprefix("results/")
+        if file.is_documentation_page():
+            title = re.search(r"^# (.+)$", file.content_string, re.MULTILINE)
+            lines += [f"- [{title[1] if title else place}]({place})"] if place != "index.md" else []
+        else:
+            lines.append(f"- [{place.removeprefix('alone/')}]({place}){', the same by itself' if place.startswith('alone/') else ''}")
+    return "\n".join(lines)
 
 
 def figures_page(table: Path) -> str:

@@ -6,11 +6,12 @@ import doctest
 import re
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import yaml
 from mkdocs.exceptions import PluginError
-from mkdocs.structure.files import Files
+from mkdocs.structure.files import File, Files
 
 DOCS = Path(__file__).parents[2] / "docs"
 CONF = DOCS.parent / "conf"
@@ -43,6 +44,13 @@ def test_every_formula_is_one_in_mathml(hooks):
             assert hooks["formulas"].mathml(formula).startswith("<math"), (path, formula)
 
 
+def test_every_picture_is_drawn_by_the_command_and_shown():
+    drawn = re.findall(r'^    "(\w+)": \(\1, ".+"\),$', (DOCS / "draw.py").read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(drawn) >= 4 and sorted(drawn) == sorted(path.stem for path in (DOCS / "pictures").glob("*.svg"))
+    text = "".join((DOCS / name).read_text(encoding="utf-8") for name in ("index.md", "concepts.md"))
+    assert [name for name in drawn if f"](pictures/{name}.svg)" not in text] == []
+
+
 @pytest.mark.parametrize("name", ["docstrings", "formulas"])
 def test_examples_in_hooks(hooks, name):
     found = doctest.testmod(hooks[name])
@@ -71,10 +79,10 @@ def test_parameters_are_those_of_the_configuration(hooks):
     ("preset", "keys"),
     [
         ("gated_cautious", ["price", "distance"]),  # through two files that it builds on
-        ("oe", ["changes.exposure.weight"]),  # of a node that comes from the parents
+        pytest.param("oe", ["changes.exposure.weight"], marks=pytest.mark.slow),  # of a node that comes from the parents; imports torch
         ("local_pit_conformal", ["recalibrator.k", "share"]),  # of a recalibrator within
         ("gamma_glm", ["dispersion"]),  # the parent, where nothing stands after it
-        ("energy_tuned", ["exposure.margin_in", "temperature"]),
+        pytest.param("energy_tuned", ["exposure.margin_in", "temperature"], marks=pytest.mark.slow),
         ("lore_tsne", ["features.reduce"]),  # a flow mapping
     ],
 )
@@ -96,6 +104,17 @@ def test_links_of_texts_lead_to_what_the_site_has(hooks):
     with pytest.raises(PluginError, match=r"^b\.md links to not_there\.md, which is not there$"):
         relinked("[x](not_there.md)", "", "b.md", there)
     assert relinked("```\n[x](not_there.md)\n```\n    [x](not_there.md)", "", "b.md", there).count("not_there") == 2
+
+
+def test_results_that_are_found_are_listed(hooks):
+    config: Any = SimpleNamespace(site_dir="site", use_directory_urls=False, plugins=SimpleNamespace(_current_plugin="x"))
+    contents = {"index.md": "# Results", "page.md": "# Every number\n\nThis.", "cells.csv": "a", "alone/page.html": "<p>"}
+    files = Files([File.generated(config, f"results/{name}", content=text) for name, text in contents.items()])
+    assert hooks["checkout"].found_in_results(files).splitlines() == [
+        "- [Every number](page.md)",
+        "- [page.html](alone/page.html), the same by itself",
+        "- [cells.csv](cells.csv)",
+    ]
 
 
 def test_sections_of_the_readme(hooks):
