@@ -1,6 +1,6 @@
 """Print every table of this folder's README but those of the theorems, from finished runs: ``python -m experiments.p3 outputs``.
 
-With ``--figures FOLDER`` it draws Figures 3, 4, 6 and 7 too. Any subset of the runs will do; ``--only text images`` is faster, since
+With ``--figures FOLDER`` it draws Figures 3 to 7 too. Any subset of the runs will do; ``--only text images`` is faster, since
 finding the runs of an experiment means composing it.
 """
 
@@ -10,7 +10,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from experiments.p3 import figure3, images, simulated, size_labels, tabular, text
+from experiments.p3 import figure3, figure5, images, simulated, size_labels, tabular, text
 from kdgraph.errors import KdgError
 
 STUDIES = {"tabular": tabular, "simulated": simulated, "size_labels": size_labels, "text": text, "images": images}
@@ -25,16 +25,18 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--figures", type=Path, help="where pictures go; without it none is drawn")
     parser.add_argument("--only", nargs="+", choices=STUDIES, default=list(STUDIES), help="these studies")
     given = parser.parse_args(arguments)
-    if given.figures is not None:
-        given.figures.mkdir(parents=True, exist_ok=True)
     for name in given.only:
         module = STUDIES[name]
         records = module.read(given.outputs)
         print(f"{module.beside(records)}\n", flush=True)
         if given.figures is not None and hasattr(module, "draw"):
             module.draw(records, given.figures)
-        if given.figures is not None and module is images and any(record["method"] in figure3.METHODS for record in records):
-            figure3.draw(given.outputs, given.figures / "figure3.png")
+        if given.figures is not None and module is images:
+            moved = [record for record in records if len(figure5.aurocs([record]))]
+            if moved:
+                figure5.draw(given.outputs, given.figures)
+            if any(record["method"] in figure3.METHODS for record in records if record not in moved):
+                figure3.draw(given.outputs, given.figures)
 
 
 if __name__ == "__main__":

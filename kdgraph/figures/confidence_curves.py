@@ -122,10 +122,10 @@ class _Grid:
 
 
 def _styles(panels: Collection[ClassPanel]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Name → colour and dashes, of curves and of sets, in the order in which they are met."""
+    """Name → colour and dashes, of curves and of sets, in the order in which they are met; in grey, dashes tell neighbours apart."""
     curves = list(dict.fromkeys(name for panel in panels for name in panel.curves))
     sets = list(dict.fromkeys(name for panel in panels for name in panel.histograms))
-    drawn = {name: (_COLORS[i % len(_COLORS)], _DASHES[i // len(_COLORS) % len(_DASHES)]) for i, name in enumerate(curves)}
+    drawn = {name: (_COLORS[i % len(_COLORS)], _DASHES[i % len(_DASHES)]) for i, name in enumerate(curves)}
     return drawn, dict(zip(sets, _SETS, strict=False))
 
 

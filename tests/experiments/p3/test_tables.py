@@ -103,4 +103,4 @@ def test_one_command_prints_all_of_them_and_draws(tmp_path, monkeypatch, capsys)
     main([str(tmp_path), "--figures", str(tmp_path / "drawn"), "--only", "size_labels", "simulated", "text", "images"])
     said = capsys.readouterr().out
     assert said.index("## TOOD, Figure 4, tables") < said.index("## TOOD, Figure 7") < said.index("no run of texts")
-    assert {path.name for path in (tmp_path / "drawn").iterdir()} == {"figure4.png", "figure6.png", "figure7.png"}
+    assert {path.name for path in (tmp_path / "drawn").iterdir()} == {f"figure{k}.{kind}" for k in (4, 6, 7) for kind in ("svg", "pdf")}
