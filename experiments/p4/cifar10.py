@@ -18,6 +18,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from experiments.common.markdown import head, line, number, signed
+from experiments.common.pictures import save_picture
 from experiments.common.published import cell, read_published
 from experiments.common.runs import Record, runs_of
 from experiments.common.splits import half_width
@@ -25,7 +26,6 @@ from experiments.p4 import cifar10_features
 from experiments.p4.figures import Study, lce, reward, study_of
 from experiments.p4.setting import entries
 from kdgraph.errors import KdgError
-from kdgraph.figures import save
 
 EXPERIMENT = "paper/p4/cifar10"
 FREE = ("dataset.path", "dataset.name", "dataset.made_by")
@@ -171,12 +171,11 @@ FIGURES: dict[str, tuple[Callable[[Study], Figure], Sequence[str]]] = {
 
 def draw(records: Sequence[Record], outputs: Path, folder: Path) -> list[Path]:
     """Every picture of every record of scores; ``outputs`` has the runs, ``folder`` gets the pictures."""
-    folder.mkdir(parents=True, exist_ok=True)
     paths = []
     for dataset in sorted({str(record["dataset"]["name"]) for record in records}):
         mine = [record for record in records if record["dataset"]["name"] == dataset]
         for name, (figure, methods) in FIGURES.items():
-            paths += save(figure(study_of(mine, outputs, methods)), folder / f"{dataset}_{name}", ["png"], dpi=200)
+            paths += save_picture(figure(study_of(mine, outputs, methods)), folder / f"{dataset}_{name}", Path(__file__).parent)
     return paths
 
 

@@ -17,9 +17,10 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from experiments.common.pictures import save_picture
 from experiments.common.runs import Record, runs_of
 from kdgraph.errors import DataError, KdgError
-from kdgraph.figures import GroupTable, LceCurves, group_tables, lce_against_bandwidth, metric_against_metrics, reward_against_ratio, save
+from kdgraph.figures import GroupTable, LceCurves, group_tables, lce_against_bandwidth, metric_against_metrics, reward_against_ratio
 
 LABELS = {
     "none": "no recalibration",
@@ -181,10 +182,9 @@ def main() -> None:
     records = runs_of(given.experiment, given.outputs, free=["dataset.path"])
     run = {str(record["method"]).removesuffix("-as_in_paper") for record in records}
     study = study_of(records, given.outputs, given.methods or ["none", *(name for name in LABELS if name in run - {"none"})])
-    given.to.mkdir(parents=True, exist_ok=True)
     for name in given.only:
-        (path,) = save(FIGURES[name](study), given.to / name, ["png"], dpi=200)
-        print(path)
+        stem = f"{given.experiment.rpartition('/')[2]}_{name}"
+        print(*save_picture(FIGURES[name](study), given.to / stem, Path(__file__).parent), sep="\n")
 
 
 if __name__ == "__main__":

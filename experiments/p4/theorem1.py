@@ -21,9 +21,10 @@ from scipy.stats import linregress, t
 
 from experiments.common.claims import Claim, keep, verdicts
 from experiments.common.markdown import head, line, number
+from experiments.common.pictures import save_picture
 from kdgraph.data.simulations import GaussianXor
 from kdgraph.errors import KdgError
-from kdgraph.figures import convergence, save
+from kdgraph.figures import convergence
 from kdgraph.metrics.calibration import bin_of
 from kdgraph.metrics.local.errors import local_errors_at
 
@@ -225,8 +226,7 @@ def main() -> None:
     print(table(errors, truth, np.abs(truth.slce - coarser.slce).max(axis=1)) + "\n\n" + verdicts(told := list(claims(errors))))
     if given.keep is not None:
         keep(told, given.keep, "p4_theorem1")
-    given.figures.mkdir(parents=True, exist_ok=True)
-    save(draw(errors), given.figures / "theorem1", ["png"], dpi=200)
+    save_picture(draw(errors), given.figures / "theorem1", Path(__file__).parent)
 
 
 def draw(errors: Mapping[int, np.ndarray]) -> Figure:

@@ -141,7 +141,7 @@ def test_tables_of_some_methods_and_of_none(runs) -> None:
 def test_every_picture_is_drawn(runs, tmp_path) -> None:
     records, folder = runs
     paths = draw(records, folder, tmp_path / "drawn")
-    assert [path.name for path in paths] == [f"cifar10_net_{name}.png" for name in FIGURES]
+    assert [path.name for path in paths] == [f"cifar10_net_{name}.{kind}" for name in FIGURES for kind in ("svg", "pdf")]
     assert all(path.stat().st_size > 10_000 for path in paths)
 
 
@@ -150,7 +150,7 @@ def test_the_commands(runs, tmp_path, record, monkeypatch: pytest.MonkeyPatch, c
     cifar10.main(["tables", str(runs[1])])
     assert capsys.readouterr().out == beside(runs[0]) + "\n"
     cifar10.main(["figures", str(runs[1]), "--to", str(tmp_path / "drawn")])
-    assert len(capsys.readouterr().out.splitlines()) == len(FIGURES)
+    assert len(capsys.readouterr().out.splitlines()) == 2 * len(FIGURES)
     path, _, test = record
     seen = {"net": np.random.default_rng(1).normal(size=(6, 5))}
     monkeypatch.setattr(cifar10_features, "images", lambda: (test, test))

@@ -103,5 +103,6 @@ def test_the_module_draws_what_is_asked(runs, monkeypatch: pytest.MonkeyPatch, c
     monkeypatch.setattr(sys, "argv", ["figures", str(folder), "--only", "groups", "--to", str(folder / "drawn")])
     figures.main()
     assert drawn == [METHODS]  # all that were run, in the order of the key
-    assert capsys.readouterr().out == f"{folder / 'drawn' / 'groups.png'}\n"
-    assert (folder / "drawn" / "groups.png").stat().st_size > 10_000
+    paths = [folder / "drawn" / f"crime_groups.{kind}" for kind in ("svg", "pdf")]
+    assert capsys.readouterr().out.splitlines() == [str(path) for path in paths]
+    assert all(path.stat().st_size > 10_000 for path in paths)

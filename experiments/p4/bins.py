@@ -1,0 +1,58 @@
+"""Figure 2 of Luo et al. of Communities and Crime: the local errors within the best and the worst bin of confidence, in the plane of t-SNE.
+
+``kdg run dataset=crime preprocess=standardized network=paper/p4/crime_long method=paper/p4/crime/lore_pca metrics=local_features
+figures=none ood=none``, and then ``python -m experiments.p4.bins outputs``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from experiments.common.models import evaluation_of, models_of
+from experiments.common.pictures import save_picture
+from kdgraph.answers import Model
+from kdgraph.errors import DataError, KdgError
+from kdgraph.figures.of_run.drawing import Drawing
+from kdgraph.figures.of_run.local import lce_of_bins
+
+TABLE = "lce_map"
+"""Of the local errors of all test rows in the plane."""
+
+
+def figure2(outputs: Path) -> Figure:
+    """Draw the first seed of the runs on Communities and Crime that measured local errors in the plane.
+
+    Raises
+    ------
+    DataError
+        There is no such run.
+    """
+    records = [json.loads(path.read_text()) for path in sorted(outputs.glob("crime/*/*/result.json"))]
+    records = [record for record in records if TABLE in record["files"]["tables"]]
+    if not records:
+        raise DataError(f"no run in {outputs} has local errors in the plane: run one with dataset=crime metrics=local_features")
+    record = min(records, key=lambda record: (record["seed"], record["run_id"]))
+    splits, parent, calibrated = models_of(record, outputs)
+    run = Drawing(splits, evaluation_of(record, outputs), (Model(parent), Model(calibrated)), ("network", "recalibrated"))
+    return lce_of_bins(run, TABLE)
+
+
+def main() -> None:
+    """Draw it."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("outputs", type=Path, nargs="?", default=Path("outputs"), help="where the runs are")
+    parser.add_argument("--to", type=Path, default=Path("outputs/p4_figures"), help="where the picture goes")
+    given = parser.parse_args()
+    print(*save_picture(figure2(given.outputs), given.to / "crime_bins", Path(__file__).parent), sep="\n")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except KdgError as error:
+        sys.exit(str(error))
