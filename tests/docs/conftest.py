@@ -12,6 +12,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from filelock import FileLock
 from selenium import webdriver
 from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service
@@ -39,9 +40,19 @@ def hooks() -> dict[str, ModuleType]:
 
 
 @pytest.fixture(scope="session")
-def site(tmp_path_factory) -> Path:
-    """The site, built as ``make docs`` builds it, in a process that can open no connection."""
-    folder, here = tmp_path_factory.mktemp("site"), tmp_path_factory.mktemp("offline")
+def site(tmp_path_factory, worker_id) -> Path:
+    """The site, built once for all processes that test it."""
+    shared = tmp_path_factory.getbasetemp() if worker_id == "master" else tmp_path_factory.getbasetemp().parent
+    folder = shared / "site"
+    with FileLock(shared / "site.lock"):
+        if not (folder / "index.html").exists():
+            built = build(shared / "building", tmp_path_factory.mktemp("offline"))
+            built.rename(folder)
+    return folder
+
+
+def build(folder: Path, here: Path) -> Path:
+    """As ``make docs`` builds it, in a process that can open no connection."""
     (here / "sitecustomize.py").write_text(OFFLINE)
     environment = os.environ | {"PYTHONPATH": f"{here}{os.pathsep}{ROOT}", "NO_MKDOCS_2_WARNING": "1"}
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
