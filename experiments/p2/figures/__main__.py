@@ -13,10 +13,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-from experiments.common.claims import verdicts
+from experiments.common.claims import keep, verdicts
 from experiments.common.pictures import save_picture
 from experiments.p2.figures import bars, curves, densities, joint, schematics
-from experiments.p2.figures.claims import claims, held_out, of_added, of_several, with_spread_scores
+from experiments.p2.figures.claims import claims, held_out, of_added, of_new_rows, of_several, with_spread_scores
 from experiments.p2.figures.study import LABELS, Study, study_of
 from kdgraph.data.tables import ScoreFile
 
@@ -77,6 +77,7 @@ def _arguments() -> argparse.Namespace:
         "--spread", type=int, default=0, metavar="N", help="ask the claims N times more, with scores anywhere in their bins"
     )
     parser.add_argument("--halves", type=int, default=0, metavar="N", help="and N times more, fitted to one half and judged by the other")
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="a folder of runs to leave the claims in, where kdg reproduce finds them")
     parser.add_argument("--record", help="scores of another data set for Figure 6, a .npz file with ground_truth and predictions")
     parser.add_argument("--of", type=int, default=3, metavar="CLASS", help="which class of the record (default: 3, cats of CIFAR-10)")
     return parser.parse_args()
@@ -102,11 +103,16 @@ def _figure15(study: Study, to: Path) -> None:
 def _print(study: Study, given: argparse.Namespace) -> None:
     print("## Figure 17: mean NLL of right and wrong in nats, by predicted class, in sample\n\n" + bars.nll_table(study) + "\n")
     print("## Bandwidths on the scale of 10\n\n" + bars.bandwidth_table(study) + "\n")
-    print("## Claims\n\n" + verdicts(claims(study)) + "\n")
+    told = list(claims(study))
+    print("## Claims\n\n" + verdicts(told) + "\n")
     if given.spread:
         print("## Claims, scores anywhere in their bins\n\n" + verdicts(of_several(with_spread_scores(study, given.spread))) + "\n")
     if given.halves:
-        print("## Claims, fitted to one half and judged by the other\n\n" + verdicts(of_several(held_out(study, given.halves))) + "\n")
+        halves = list(of_several(held_out(study, given.halves)))
+        print("## Claims, fitted to one half and judged by the other\n\n" + verdicts(halves) + "\n")
+        told += of_new_rows(halves)
+    if given.keep is not None:
+        keep([*told, *of_added(study, densities.added(study))], given.keep, "p2_phanns")
 
 
 def _save(figure: Any, stem: Path) -> None:

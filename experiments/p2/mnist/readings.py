@@ -1,7 +1,7 @@
-"""Why networks that the Appendix says have 88 % of test set 2 have more here: the recipe of Salamon et al., read in other ways.
+"""Why networks that the Appendix says have 88 and 99.7 % of test set 2 have 96 and 98 % here: the recipe, read in other ways.
 
-``python -m experiments.p2.mnist.readings`` in the root of the repository trains two networks each and prints their accuracy; some minutes.
-``--only "as printed" ...`` does some.
+``python -m experiments.p2.mnist.readings`` in the root of the repository trains two networks each and prints their accuracy; the 10,000
+steps take three times as long as all the rest. ``--only "as printed" ...`` does some.
 """
 
 from __future__ import annotations
@@ -62,26 +62,38 @@ READINGS = {
     "a second softmax in the loss": Reading(kind=TwoSoftmaxes),
     "pixels from 0 to 255": Reading(brightest=255.0),
     "50 steps": Reading({"max_epochs": 1}),
-    "gradient descent at .001": Reading({"optimizer": "sgd"}),
+    "10,000 steps": Reading({"max_epochs": 200}),
+    "gradient descent at .001, momentum .9": Reading({"optimizer": "sgd"}),
     "a learning rate of 1e-4": Reading({"learning_rate": 1e-4}),
     "a learning rate of 5e-5": Reading({"learning_rate": 5e-5}),
 }
 
 
 def accuracies(reading: Reading, X: np.ndarray, y: np.ndarray, test: tuple[np.ndarray, np.ndarray], seed: int = 0) -> np.ndarray:
-    """Float[2]: share of the test rows that each network has right, trained on rows Float32[n, d] and labels Int[n]."""
+    """Float[2, 2]: share of the training rows and of the test rows (rows) that each network (columns) has right.
+
+    Parameters
+    ----------
+    reading : which recipe.
+    X, y : Float32[n, d], Int[n]: training rows, of which the recipe may take the first.
+    test : the same of the test rows.
+    seed : of weights and batches.
+    """
     shared: dict[str, Any] = {"members": MEMBERS, "hidden": (300, 100), "patience": None, "random_state": seed}
     networks = reading.kind(**shared, **{**PRINTED, **reading.parameters})
-    networks.fit(reading.brightest * X[: reading.n_train], y[: reading.n_train])
-    return (networks.member_log_proba(reading.brightest * test[0]).argmax(axis=2) == test[1]).mean(axis=1)
+    sets = (X[: reading.n_train], y[: reading.n_train]), test
+    sets = [(np.float32(reading.brightest) * rows_of, labels) for rows_of, labels in sets]
+    networks.fit(*sets[0])
+    return np.array([(networks.member_log_proba(rows_of).argmax(axis=2) == labels).mean(axis=1) for rows_of, labels in sets])
 
 
 def told(names: Sequence[str]) -> Iterator[str]:
     """A table, line by line as they come."""
     (X, y), sets = rows()
-    yield from head(["the recipe", "accuracy on test set 2 in percent"])
+    yield from head(["the recipe", "accuracy on test set 2 in percent", "on the training rows"])
     for name in names:
-        yield line([name, ", ".join(f"{100 * share:.1f}" for share in accuracies(READINGS[name], X, y, sets["2"]))])
+        of_train, of_test = (", ".join(f"{100 * share:.1f}" for share in of) for of in accuracies(READINGS[name], X, y, sets["2"]))
+        yield line([name, of_test, of_train])
 
 
 def main() -> None:

@@ -7,10 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.patches import StepPatch
 from sklearn.frozen import FrozenEstimator
 
 from experiments.common.claims import Claim, verdicts
-from experiments.p2.figures import bars, curves, densities, joint
+from experiments.p2.figures import bars, curves, densities, joint, schematics
 from experiments.p2.figures.claims import BIN, claims, held_out, of_several, spread
 from experiments.p2.figures.study import LABELS, ORDER, Study, rows_at, study_of
 from kdgraph.answers import Model
@@ -88,6 +89,30 @@ def test_the_table_has_every_class_and_method_in_the_order_of_the_paper(study) -
     assert [line.split("|")[1].strip() for line in lines[2:]] == list(ORDER)
     assert all(line.count("**") >= 2 for line in lines[2:])
     assert len(bars.bandwidth_table(study).splitlines()) == 2 + len(ORDER)
+
+
+def test_the_groups_of_classifiers_are_told_from_the_least_to_the_most() -> None:
+    (axes,) = schematics.figure2().axes
+    figure, said = axes.figure, [text.get_text() for text in axes.texts]
+    assert [text for text in said if text.startswith("Conf")] == [
+        f"Conf{k} = P(right | k{more})" for k, more in ((1, ""), (2, ", S"), (3, ", Y"))
+    ]
+    assert figure is not None
+    figure.canvas.draw()
+    assert max(text.get_window_extent().x1 for text in axes.texts) < figure.bbox.width
+
+
+def test_a_histogram_becomes_a_confidence_bin_by_bin(study) -> None:
+    left, right = schematics.figure3(study, "HTJ").axes
+    of_right, of_wrong = study.scores("HTJ")
+    by_hand = [np.histogram(scores, np.linspace(0, 1, 11))[0] for scores in (of_right, of_wrong)]
+    drawn = {str(patch.get_label()): np.asarray(patch.get_data()[0]) for patch in left.patches if isinstance(patch, StepPatch)}
+    np.testing.assert_allclose(drawn["right"], by_hand[0])
+    np.testing.assert_allclose(drawn["wrong"], by_hand[0] + by_hand[1])
+    (share,) = [patch.get_data()[0] for patch in right.patches if isinstance(patch, StepPatch)]
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_allclose(share, by_hand[0] / (by_hand[0] + by_hand[1]))
+    assert f"{by_hand[0][5]} right of {by_hand[0][5] + by_hand[1][5]}" in [text.get_text() for text in left.texts]
 
 
 def test_a_density_is_the_sum_of_its_kernels() -> None:

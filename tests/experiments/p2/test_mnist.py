@@ -155,8 +155,8 @@ def test_a_recipe_can_be_read_in_another_way():
         readings.accuracies(readings.Reading(fast, brightest=brightest, n_train=n), X, y, sets["2"])
         for brightest, n in ((1.0, 400), (0.0, 400), (1.0, 10))
     )
-    assert plain.shape == (readings.MEMBERS,) and plain.min() > 0.8
-    assert dark.tolist() == [0.1, 0.1] and few.mean() < plain.mean()
+    assert plain.shape == (2, readings.MEMBERS) and plain.min() > 0.8
+    assert dark.tolist() == [[0.1, 0.1], [0.1, 0.1]] and few[1].mean() < plain[1].mean()
     outputs, targets = torch.tensor([[2.0, 0.0, -1.0], [0.0, 0.0, 3.0]]), torch.tensor([0, 1])
     twice = log_softmax(softmax(outputs.numpy(), axis=1), axis=1)[[0, 1], [0, 1]]
     assert readings.TwoSoftmaxes()._loss()(outputs, targets, torch.ones(2)).item() == pytest.approx(-twice.mean(), rel=1e-6)
