@@ -10,7 +10,7 @@ import pandas as pd
 from sklearn.ensemble import RandomForestClassifier
 
 from experiments.common.claims import Claim
-from experiments.common.markdown import number, signed
+from experiments.common.markdown import counted, number, signed
 from experiments.common.runs import runs_of, runs_of_tables
 from experiments.p1.cc18.records import OURS, Inconsistent, Tables, frame, label, parents_of, tables
 from experiments.p1.figures import floors
@@ -45,7 +45,7 @@ def of_plane(plane: pd.DataFrame) -> Iterator[Claim]:
         for measure, (on, metric) in MEASURES.items():
             rows = of[(of["on"] == on) & (of.metric == metric)]
             medians[measure] = rows.pivot_table(index="n_train", columns="model", values="value", aggfunc="median").dropna()
-        sizes = ", ".join(f"{n:,} rows ({count} seeds)" for n, count in of.groupby("n_train").seed.nunique().items())
+        sizes = ", ".join(f"{n:,} rows ({counted([int(count)], 'seed')})" for n, count in of.groupby("n_train").seed.nunique().items())
         where = _where(dataset, parent)
         yield from _similar_error(medians["error"], where, sizes)
         yield from _hellinger(medians["hellinger on the grid"], where, sizes)
@@ -96,7 +96,8 @@ def _prior(of: pd.DataFrame, where: str) -> Iterator[Claim]:
     if len(curve):
         first = first_at_the_prior(curve.index.to_numpy(dtype=float), curve.to_numpy())
         last = f"{number(float(curve.iloc[-1]))} at radius {curve.index[-1]:g}"
-        found = f"{'never' if np.isinf(first) else f'from radius {first:g} on'}; {last}; median of {far.seed.nunique()} seeds, 1,000 rows"
+        seeds = counted([far.seed.nunique()], "seed")
+        found = f"{'never' if np.isinf(first) else f'from radius {first:g} on'}; {last}; median of {seeds}, 1,000 rows"
         text = f"{where}: mean max confidence comes to within .01 of the prior, .5, by radius {curve.index[-1]:g}, and stays"
         yield Claim(text, bool(np.isfinite(first)), found, ("fig1_prior", "intro"))
 
@@ -177,9 +178,11 @@ def shapes(folder: Path) -> Iterator[Claim]:
         at_home = float(medians.loc[ours[0], list(inside)].min())
         most, least = float(medians.loc[ours[0], outside].max()), float(medians.loc["parent", outside].min())
         text = f"{where}: median confidence of KDN is below that in distribution at every value out of it"
-        yield Claim(text, most < at_home, f"at most {number(most)}, in distribution {number(at_home)}; {seeds} seeds", ("fig3",))
+        yield Claim(
+            text, most < at_home, f"at most {number(most)}, in distribution {number(at_home)}; {counted([seeds], 'seed')}", ("fig3",)
+        )
         text = f"{where}: median confidence of the network is above .9 at every value"
-        yield Claim(text, least > 0.9, f"at least {number(least)}; {seeds} seeds", ("fig3",))
+        yield Claim(text, least > 0.9, f"at least {number(least)}; {counted([seeds], 'seed')}", ("fig3",))
 
 
 def propositions(folder: Path) -> Iterator[Claim]:

@@ -15,24 +15,29 @@ from typing import Any
 
 import pandas as pd
 
+from experiments.common.pictures import save_picture
 from experiments.common.runs import Record, runs_of_tables
 from experiments.p1.cc18.claims import claims, dominance, with_choice
 from experiments.p1.cc18.figures import figure2, pages
 from experiments.p1.cc18.published import N_TABLES, beside, by_size, priors_of, published_numbers, table_by_table
 from experiments.p1.cc18.records import PARENTS, Inconsistent, Tables, frame, label, parents_of, tables
 from experiments.p1.cc18.tables import TITLES, against_each_other, against_parent, far_field, heading, in_distribution
-from kdgraph.figures import save
 
-HERE = Path(__file__).resolve().parent
+PAPER = Path(__file__).resolve().parents[1]
+"""The folder of the paper, where the pictures are."""
 EXPERIMENTS = {"bench/openml": "tabular", "paper/p1/cc18": "figure2"}
 """Experiment → how its pictures are called."""
-PARTS = ["tables", "pairs", "claims", "published", "each", "figure2", "pages"]
+PARTS = ["tables", "pairs", "claims", "published", "each", "figure2", "pages", "stored"]
 USUAL = ["tables", "pairs", "claims", "published", "figure2"]
 
 
 def main() -> None:
     """Print and draw what the runs allow, experiment by experiment."""
     arguments = _arguments()
+    if "stored" in arguments.only:
+        draw_stored(arguments)
+    if arguments.only == ["stored"]:
+        return
     for experiment in ["every run"] if arguments.every else arguments.experiment:
         records = _found(experiment, arguments)
         try:
@@ -44,6 +49,15 @@ def main() -> None:
         if len(numbers):
             print(f"# {experiment}\n")
             _show(numbers, EXPERIMENTS.get(experiment, "every"), arguments)
+
+
+def draw_stored(arguments: argparse.Namespace) -> None:
+    """Figures 2 and 5 to 8 of the numbers that the authors stored, which need no run; twelve tables a page, as theirs, at whole radii."""
+    stored = published_numbers()
+    stored = stored[stored["at"].isna() | (stored["at"] % 1 == 0)]
+    _save(figure2(stored, arguments.threshold), arguments.to / "figure2_published")
+    for number, page in enumerate(pages(stored, rows_a_page=12), start=5):
+        _save(page, arguments.to / f"figure{number}_published")
 
 
 def _show(numbers: pd.DataFrame, stem: str, arguments: argparse.Namespace) -> None:
@@ -102,8 +116,7 @@ def _found(experiment: str, arguments: argparse.Namespace) -> list[Record]:
 
 
 def _save(figure: Any, stem: Path) -> None:
-    stem.parent.mkdir(parents=True, exist_ok=True)
-    for path in save(figure, stem):
+    for path in save_picture(figure, stem, PAPER):
         print(path, file=sys.stderr)
 
 
@@ -115,7 +128,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--free", nargs="*", default=[], metavar="KEY", help="config keys in which runs may differ from the experiment's")
     parser.add_argument("--only", nargs="*", default=USUAL, choices=PARTS, help=f"these parts (default: {' '.join(USUAL)})")
     parser.add_argument("--threshold", type=float, default=1e-3, help="no improvement over a parent's number below this")
-    parser.add_argument("--to", type=Path, default=HERE, help="where the pictures go")
+    parser.add_argument("--to", type=Path, default=PAPER / "pictures", help="where the pictures go")
     return parser.parse_args()
 
 

@@ -12,6 +12,7 @@ from experiments.common.markdown import counted
 from experiments.p1.cc18.records import OURS, PARENTS, Tables, label, parents_of, tables
 from experiments.p1.cc18.sizes import improvement_by_size
 from kdgraph.figures import Repeated, dataset_pages, improvement_summary
+from kdgraph.figures.pages import ROWS as ROWS_A_PAGE
 from kdgraph.metrics import relative_improvement
 
 STRIPS = {"error": "error", "ece": "ECE", "mce": "MCE"}
@@ -39,10 +40,15 @@ def figure2(numbers: pd.DataFrame, threshold: float) -> Figure:
     return improvement_summary(panels, band_of="the tables")
 
 
-def pages(numbers: pd.DataFrame) -> list[Figure]:
-    """Figures 5 to 8: of each table error and ECE against rows, and confidence against radius at its largest sample."""
+def pages(numbers: pd.DataFrame, rows_a_page: int = ROWS_A_PAGE) -> list[Figure]:
+    """Figures 5 to 8: of each table error and ECE against rows, and confidence against radius at its largest sample.
+
+    Tables are in the order of their names, or of their numbers where those are all that is known. Numbers that have no ECE of 15 bins are
+    drawn with that between 10 edges.
+    """
     found = {parent: tables(numbers, parent) for parent in parents_of(numbers)}
-    names = sorted({dataset for one in found.values() for dataset in one.datasets})
+    every = {dataset for one in found.values() for dataset in one.datasets}
+    names = sorted(every, key=lambda name: (int(name) if name.isdigit() else 0, name))
     methods = [method for method in ON_PAGES if all(method in one.methods for one in found.values())]
     rows = {
         dataset: {
@@ -53,7 +59,7 @@ def pages(numbers: pd.DataFrame) -> list[Figure]:
         for dataset in names
     }
     seeds = [n for one in found.values() for n in one.seeds]
-    return dataset_pages(rows, band_of=counted(seeds, "seed"))
+    return dataset_pages(rows, band_of=counted(seeds, "seed"), rows=rows_a_page)
 
 
 def _shown(found: Tables) -> list[str]:
@@ -107,10 +113,12 @@ def _of_table(numbers: pd.DataFrame, found: Tables, dataset: str, methods: Seque
     mine = numbers[(numbers.dataset == dataset) & (numbers.parent == found.parent)]
     largest = mine[mine.learn == found.learn[dataset]]
     far = largest[(largest.metric == "mmc") & (largest["at"] >= 1)]
+    ece = "ece" if "ece" in set(numbers.metric) else "ece_by_edges"
+    known = found.values.loc[dataset]
     wanted = {
         "error": (mine[mine.metric == "error"], "learn", {"x_label": "rows", "log": True}),
-        "ECE": (mine[mine.metric == "ece"], "learn", {"x_label": "rows", "log": True}),
-        "max confidence": (far, "at", {"x_label": "radius", "prior": float(found.values.loc[dataset].prior.iloc[0])}),
+        "ECE": (mine[mine.metric == ece], "learn", {"x_label": "rows", "log": True}),
+        "max confidence": (far, "at", {"x_label": "radius", "prior": float(known.prior.iloc[0]) if "prior" in known else None}),
     }
     shown = {"parent": "parent", OURS[found.parent]: KERNEL, **{method: label(method) for method in methods}}
     drawn = {}

@@ -16,14 +16,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from experiments.common.markdown import counted
 from experiments.common.models import models_of
+from experiments.common.pictures import save_picture
 from experiments.common.published import read_published
 from experiments.common.runs import Record, expected, runs_of
-from experiments.p1.figures import posteriors
+from experiments.p1.figures import floors, posteriors
 from experiments.p1.figures.numbers import frame
 from experiments.p1.figures.tables import figure1_table, figure3_table, trunk_table
 from kdgraph.config import compose
-from kdgraph.figures import Repeated, confidence_against_shift, posterior_grid, save, simulation_summary
+from kdgraph.data.simulations.shapes import Canvas
+from kdgraph.figures import Repeated, confidence_against_shift, image_row, posterior_grid, simulation_summary
 from kdgraph.runner import stages
 
 HERE = Path(__file__).resolve().parents[1]
@@ -49,7 +52,7 @@ def main() -> None:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("outputs", nargs="?", type=Path, default=Path("outputs"), help="where the runs are")
-    parser.add_argument("--to", type=Path, default=HERE, help="where the pictures go")
+    parser.add_argument("--to", type=Path, default=HERE / "pictures", help="where the pictures go")
     parser.add_argument("--free", nargs="*", default=[], metavar="KEY", help="config keys in which runs may differ from the experiment's")
     parser.add_argument("--only", nargs="*", choices=list(FIGURES), help="these figures")
     return parser.parse_args()
@@ -57,15 +60,17 @@ def _arguments() -> argparse.Namespace:
 
 def figure1(outputs: Path, free: list[str], to: Path) -> None:
     """Figure 1, once for our variant and once for those that made it, and its table."""
-    plane = frame(_found("paper/p1/simulations", outputs, free))
+    found = _found("paper/p1/simulations", outputs, [*free, *floors.FREE])
+    planes = {variant: _plane(found, variant) for variant in VARIANTS}
+    plane = pd.concat(planes.values(), ignore_index=True)
     trunk = frame(_found("paper/p1/trunk", outputs, free))
     for variant, of_trunk in VARIANTS.items():
-        rows = {label: _planar_row(plane, dataset, variant) for dataset, label in SIMULATIONS.items()}
+        rows = {label: _planar_row(planes[variant], dataset, variant) for dataset, label in SIMULATIONS.items()}
         rows["Trunk"] = _trunk_row(trunk, of_trunk)
         rows = {label: groups for label, groups in rows.items() if groups}
         if rows:
             data = {label: _points(label) for label in rows}
-            _save(simulation_summary(data, rows, band_of=_seeds(plane, trunk)), to / f"figure1_{variant}")
+            _save(simulation_summary(data, rows, band_of=_seeds(planes[variant], trunk)), to / f"figure1_{variant}")
     if len(plane):
         print("## Figure 1 A: medians over seeds\n\n" + figure1_table(plane, read_published(HERE)) + "\n")
     if len(trunk):
@@ -73,7 +78,8 @@ def figure1(outputs: Path, free: list[str], to: Path) -> None:
 
 
 def figure3(outputs: Path, free: list[str], to: Path) -> None:
-    """Figure 3 D to F with bands over seeds, and its table."""
+    """Figure 3: an image of each kind (A to C); D to F with bands over seeds, and its table."""
+    _save(image_row(*_images()), to / "figure3_images")
     shapes = frame(_found("paper/p1/shapes", outputs, free))
     if not len(shapes):
         return
@@ -113,6 +119,13 @@ def figure4(outputs: Path, free: list[str], to: Path) -> None:
             _save(figure, to / f"figure4_{variant}")
 
 
+def _images() -> tuple[list[np.ndarray], list[str]]:
+    """A circle, a rectangle and an ellipse, and what they are."""
+    half, is_box = np.array([[10.0, 10.0], [25.0, 10.0], [10.0, 30.0]]), np.array([False, True, False])
+    painted = Canvas(100, 3, rotated=False, inside=True).paint(half, is_box, 127.0, np.random.default_rng(0))
+    return list(painted), ["A  circle", "B  rectangle", "C  ellipse"]
+
+
 def _maps(records: list[Record], outputs: Path) -> tuple[tuple[np.ndarray, np.ndarray], dict[str, np.ndarray]]:
     """Training rows, and title → map, of the runs on one data set with one variant."""
     maps: dict[str, np.ndarray] = {}
@@ -130,6 +143,15 @@ def _maps(records: list[Record], outputs: Path) -> tuple[tuple[np.ndarray, np.nd
                     maps[f"{method}\n{DISTANCES[distance]}"] = posteriors.first_class(model)
     assert shown is not None  # there is a record
     return shown, maps
+
+
+def _plane(records: list[Record], variant: str) -> pd.DataFrame:
+    """Numbers of one variant; of the paper's, errors and distances with the floors of those panels and confidence with that of far rows."""
+    if variant == "kdgraph":
+        ours = (r for r in records if (r["config"]["calibrator"]["variant"], r["config"]["ood"]["unit"]) == (variant, "max_norm"))
+        return frame(r for r in ours if r["config"]["calibrator"]["floor"] is None)
+    near, far = (frame(r for r in records if has(r["config"])) for has in (floors.is_near, floors.is_far))
+    return pd.concat([near[near.metric != "mmc"], far[far.metric == "mmc"]], ignore_index=True) if len(near) and len(far) else near
 
 
 def _planar_row(plane: pd.DataFrame, dataset: str, variant: str) -> dict[str, dict[str, Repeated]]:
@@ -194,12 +216,11 @@ def _found(experiment: str, outputs: Path, free: Iterable[str]) -> list[Record]:
 
 def _seeds(*frames: pd.DataFrame) -> str:
     counts = pd.concat([one.groupby(["dataset", "n_train", "n_dims"]).seed.nunique() for one in frames if len(one)])
-    return f"{counts.max()} seeds" if counts.min() == counts.max() else f"{counts.min()} to {counts.max()} seeds"
+    return counted(counts, "seed")
 
 
 def _save(figure: Any, stem: Path) -> None:
-    stem.parent.mkdir(parents=True, exist_ok=True)
-    for path in save(figure, stem):
+    for path in save_picture(figure, stem, HERE):
         print(path, file=sys.stderr)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-REACH, SIDE = 2.0, 200  # the square [-2, 2]², points along each side
+REACH, SIDE = 2.0, 150  # the square [-2, 2]², points along each side
 EXTENT = (-REACH, REACH, -REACH, REACH)
 ID_BOX = (-1.0, 1.0, -1.0, 1.0)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from experiments.common.published import read_published
-from experiments.p1.figures.__main__ import HERE
+from experiments.p1.figures.__main__ import HERE, _images
 from experiments.p1.figures.numbers import frame
 from experiments.p1.figures.tables import FROM, GROUPS, MEASURES, SIZES, figure1_table, first_at_the_prior
 from tests.experiments.p1_runs import record_of
@@ -41,6 +41,21 @@ def test_the_table_has_published_theirs_and_ours(configs) -> None:
 )
 def test_the_first_radius_at_the_prior_is_one_after_which_none_leaves_it(confidence, first) -> None:
     assert first_at_the_prior(np.arange(3.0), np.array(confidence)) == first
+
+
+def test_the_shapes_are_those_of_the_paper() -> None:
+    """A circle of radius 10, a rectangle of 50 × 20 and an ellipse of half axes 10 and 30, in the grey of the training images."""
+    images, titles = _images()
+    painted = [image[0] > 0 for image in images]
+    assert [title.split()[-1] for title in titles] == ["circle", "rectangle", "ellipse"]
+    sides = [(one.any(axis=0).sum(), one.any(axis=1).sum()) for one in painted]
+    assert sides == [(20, 20), (50, 20), (20, 59)]  # the ends of the ellipse are thinner than a pixel
+        (20, 20),
+        (50, 20),
+        (20, 59),
+    ]  # the ends of the ellipse are thinner than a pixel
+    assert painted[1].sum() == 1000 and abs(painted[0].sum() - 100 * np.pi) < 10
+    assert {float(value) for image in images for value in np.unique(image)} == {0.0, float(np.float32(127 / 255))}
 
 
 def test_published_numbers_cover_both_parents_and_distances() -> None:

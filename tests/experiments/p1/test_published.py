@@ -136,7 +136,7 @@ def test_confidence_far_away_is_that_of_the_stored_numbers(numbers) -> None:
 
 def test_every_figure_is_drawn_or_says_what_is_missing() -> None:
     figures = pd.read_csv(HERE / "figures.csv")
-    assert list(figures.columns) == ["figure", "page", "shows", "drawn_by", "files", "missing"]
+    assert list(figures.columns) == ["figure", "page", "shows", "drawn_by", "files", "caption", "missing"]
     assert figures.figure.tolist() == list(range(1, 9)) and figures.page.is_monotonic_increasing
     assert (figures.drawn_by.notna() | figures.missing.notna()).all() and (figures.drawn_by.notna() == figures.files.notna()).all()
     assert figures.shows.str.split().str.len().max() <= 15

@@ -23,7 +23,9 @@ def test_everything_prints_and_draws(tmp_path, monkeypatch, capsys, sizes, paren
     assert out.count("5 tables, 2 seeds each, 400 to 400 rows that fit and calibrate.") == len(parents)
     assert "nan" not in out
     assert f"{len(sizes) * len(parents) * 30} runs" in err
-    assert {path.name for path in tmp_path.glob("*.png")} == {"every_kdgraph.png", "every_tables_1.png"}
+    stored = {"figure2_published", *(f"figure{n}_published" for n in range(5, 9))}
+    for kind in ("svg", "pdf"):
+        assert {path.stem for path in tmp_path.glob(f"*.{kind}")} == {"every_kdgraph", "every_tables_1", *stored}
 
 
 def test_two_settings_end_with_one_line(tmp_path, monkeypatch, record) -> None:
