@@ -50,10 +50,6 @@ def test_the_shapes_are_those_of_the_paper() -> None:
     assert [title.split()[-1] for title in titles] == ["circle", "rectangle", "ellipse"]
     sides = [(one.any(axis=0).sum(), one.any(axis=1).sum()) for one in painted]
     assert sides == [(20, 20), (50, 20), (20, 59)]  # the ends of the ellipse are thinner than a pixel
-        (20, 20),
-        (50, 20),
-        (20, 59),
-    ]  # the ends of the ellipse are thinner than a pixel
     assert painted[1].sum() == 1000 and abs(painted[0].sum() - 100 * np.pi) < 10
     assert {float(value) for image in images for value in np.unique(image)} == {0.0, float(np.float32(127 / 255))}
 
