@@ -96,10 +96,14 @@ def _settings(item: Item) -> str:
 
 def _place(cell: Cell) -> tuple[str, str]:
     """Row and column as the paper has them, else what the number is of."""
-    of = cell.published
-    row, column = (str(of[name]) if isinstance(of.get(name), str) else "" for name in ("row", "column"))
-    method = of.get("method")
-    return row or (method if isinstance(method, str) else ""), column or str(of["metric"])
+    row, column, dataset, method = (_text(cell.published.get(name)) for name in ("row", "column", "dataset", "method"))
+    also = (f"{name} {_text(value)}" for name, value in cell.also.items())
+    return row or ", ".join(filter(None, [dataset, method])), column or ", ".join([str(cell.published["metric"]), *also])
+
+
+def _text(value: object) -> str:
+    """As it is read; empty where a cell of the file is."""
+    return "" if value is None or value != value else f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _found(found: Found | None, digits: int) -> str:

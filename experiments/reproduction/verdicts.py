@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -21,6 +21,7 @@ NOT_ASKED = ("not runnable here", "lost in the text", "a setting")
 """What no run of ours could answer."""
 STANDARD_ERRORS = 2.0
 """So far apart are numbers that differ."""
+_USUAL = frozenset({"item", "dataset", "metric", "method"})
 SETTING = "setting"
 """Kind of a number that says how something was done, not what was found."""
 
@@ -52,6 +53,7 @@ class Cell:
     tolerance : how far apart both may be and match; NaN where there is nothing to compare.
     digits : decimals that the paper prints in such cells.
     variants : title → what a method of ours has that stands in the place of the paper's.
+    also : what else tells it apart, beside item, data set, metric and method: "radius" → 5.
     """
 
     published: Mapping[str, Any]
@@ -60,6 +62,7 @@ class Cell:
     tolerance: float
     digits: int
     variants: Mapping[str, Found] = field(default_factory=dict)
+    also: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def difference(self) -> float:
@@ -97,7 +100,8 @@ def cells_of(paper: Paper, published: pd.DataFrame, measured: pd.DataFrame, miss
         verdict, tolerance = _judged(said, ours, int(digits[label]), paper.better.get(str(row["metric"])), study.repeats if study else 1)
         if verdict == "not run" and label in (missing or {}):
             verdict = "not runnable here"
-        found.append(Cell(said, ours, verdict, tolerance, int(digits[label]), variants))
+        also = {name: row[name] for name in keys if name not in _USUAL and not pd.isna(row[name])}
+        found.append(Cell(said, ours, verdict, tolerance, int(digits[label]), variants, also))
     return _ranked(found, keys)
 
 
@@ -150,12 +154,7 @@ def _ranked(cells: list[Cell], keys: Sequence[str]) -> list[Cell]:
     for column in columns.values():
         theirs, ours = ([float(of(cell)) for cell in column] for of in (lambda c: c.published["value"], lambda c: c.ours.mean))
         same |= {id(c) for c, a, b in zip(column, _ranks(theirs), _ranks(ours), strict=True) if len(column) > 1 and a == b}
-    return [
-        Cell(c.published, c.ours, "differs, same ranking", c.tolerance, c.digits, c.variants)
-        if c.verdict == "differs" and id(c) in same
-        else c
-        for c in cells
-    ]
+    return [replace(c, verdict="differs, same ranking") if c.verdict == "differs" and id(c) in same else c for c in cells]
 
 
 def _ranks(values: Sequence[float]) -> list[int]:

@@ -58,7 +58,7 @@ def test_every_number_has_a_verdict_and_its_reason(tmp_path) -> None:
     assert (
         "1 of the 2 published numbers that can be run here match or are bettered (50 %)" in text and "all together 50 % where 70 %" in text
     )
-    assert "Settings of the paper: rows 500." in text
+    assert "Settings of the paper: photos rows 500." in text
     assert "At scale smoke: two seeds." in text
     cells = pd.read_csv(tmp_path / "page" / "cells.csv")
     assert cells.verdict.tolist() == ["match", "differs, same ranking", "not runnable here", "lost in the text", "a setting"]
