@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from experiments.common.runs import Record
@@ -20,5 +21,25 @@ def tell(read: Callable[[Path], list[Record]], beside: Callable[[list[Record]], 
     """
     try:
         print(beside(read(Path(sys.argv[1] if len(sys.argv) > 1 else "outputs"))))
+    except KdgError as error:
+        sys.exit(str(error))
+
+
+def draw_pictures(about: str | None, draw: Callable[[Path, Path], Iterable[Path]], to: str) -> None:
+    """Draw the runs below a folder and print where the pictures are; where there is none, why not, in one line.
+
+    Parameters
+    ----------
+    about : the docstring of the study's module.
+    draw : the folder of runs, that for the pictures → the files.
+    to : where pictures go if the command line does not say.
+    """
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("outputs", type=Path, nargs="?", default=Path("outputs"), help="where the runs are")
+    parser.add_argument("--figures", type=Path, default=Path(to), help="where the picture goes")
+    given = parser.parse_args()
+    try:
+        for path in draw(given.outputs, given.figures):
+            print(path)
     except KdgError as error:
         sys.exit(str(error))

@@ -7,8 +7,6 @@ done again.
 
 from __future__ import annotations
 
-import argparse
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +16,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from experiments.common.command import draw_pictures
 from experiments.common.markdown import counted, number
 from experiments.common.models import evaluation_of
 from experiments.common.pictures import save_picture
@@ -203,18 +202,5 @@ def draw(folder: Path, to: Path) -> list[Path]:
     return save_picture(figure_3(blocks, note), to / "figure3", PAPER)
 
 
-def main() -> None:
-    """Draw the runs below a folder."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("outputs", type=Path, nargs="?", default=Path("outputs"), help="where the runs are")
-    parser.add_argument("--figures", type=Path, default=Path("outputs/p3_figures"), help="where the picture goes")
-    given = parser.parse_args()
-    for path in draw(given.outputs, given.figures):
-        print(path)
-
-
 if __name__ == "__main__":
-    try:
-        main()
-    except KdgError as error:
-        sys.exit(str(error))
+    draw_pictures(__doc__, draw, "outputs/p3_figures")

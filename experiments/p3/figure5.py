@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import argparse
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +13,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from experiments.common.command import draw_pictures
 from experiments.common.markdown import counted
 from experiments.common.pictures import save_picture
 from experiments.common.runs import Record, runs_of
@@ -83,18 +82,5 @@ def draw(folder: Path, to: Path) -> list[Path]:
     return save_picture(figure_5(aurocs(list(sizes.values())[-1])), to / "figure5", PAPER)
 
 
-def main() -> None:
-    """Draw the runs below a folder."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("outputs", type=Path, nargs="?", default=Path("outputs"), help="where the runs are")
-    parser.add_argument("--figures", type=Path, default=Path("outputs/p3_figures"), help="where the picture goes")
-    given = parser.parse_args()
-    for path in draw(given.outputs, given.figures):
-        print(path)
-
-
 if __name__ == "__main__":
-    try:
-        main()
-    except KdgError as error:
-        sys.exit(str(error))
+    draw_pictures(__doc__, draw, "outputs/p3_figures")
