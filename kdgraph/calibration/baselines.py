@@ -8,7 +8,6 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
@@ -34,10 +33,10 @@ class Uncalibrated(PostHocClassifier):
         self.calibrated_ = self.estimator_
 
     def _behind(self, calibrator: Any, train: Rows, rows: Rows) -> Any:
-        """A clone of ``calibrator`` behind the fitted parent, fitted with these calibration ``rows``."""
+        """A clone of ``calibrator`` behind the fitted parent, fitted with these calibration ``rows``; seeded by us if it has no seed."""
         frozen = self.estimator_ if isinstance(self.estimator_, FrozenEstimator) else FrozenEstimator(self.estimator_)
         given = {"X_calibration": rows.X, "y_calibration": self.classes_[rows.y], "sample_weight_calibration": rows.weight}
-        return clone(calibrator).set_params(estimator=frozen).fit(train.X, self.classes_[train.y], **given)
+        return seeded_clone(calibrator, self.random_state).set_params(estimator=frozen).fit(train.X, self.classes_[train.y], **given)
 
     def predict_proba(self, X) -> np.ndarray:
         """Float[n, K]."""

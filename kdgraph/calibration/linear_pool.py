@@ -21,7 +21,7 @@ class LinearPool(Uncalibrated):
 
     Parameters
     ----------
-    estimator, calibration_size, random_state : as in :class:`~kdgraph.calibration.Uncalibrated`.
+    estimator, calibration_size, random_state : as in :class:`~kdgraph.calibration.Uncalibrated`; it seeds members without a seed, too.
     members : calibrators by name, whose own ``estimator`` is replaced by the fitted parent; None: temperature and isotonic.
 
     Attributes

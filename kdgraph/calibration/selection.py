@@ -125,7 +125,8 @@ class BestCalibrator(Choice, Uncalibrated):
 
     Parameters
     ----------
-    estimator, calibration_size, random_state : as in :class:`~kdgraph.calibration.Uncalibrated`; ``random_state`` also draws the folds.
+    estimator, calibration_size, random_state : as in :class:`~kdgraph.calibration.Uncalibrated`; ``random_state`` also draws the folds,
+        and seeds candidates that have no seed of their own.
     candidates, default, margin, folds : as in :class:`Choice`. None: temperature, sigmoid and isotonic; no more folds than the rarest
         class has calibration rows.
 

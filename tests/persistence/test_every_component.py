@@ -117,7 +117,10 @@ def test_it_predicts_the_same_to_the_bit(parent_name, calibrator_name):
     gates = [name for name in GATES if not (splits.train.are_images and node_of("gate", name).get("partition"))]  # a forest of vectors
     for gate_name in gates if carries and parent_name != "scores" else ["none"]:
         nodes = {"calibrator": node, "gate": node_of("gate", gate_name)}
+        unseeded = np.random.mtrand._rand.get_state()[1:3]
         made = calibrate(nodes, fitted, splits, protocol=protocol, seed=0, n_jobs=1)
+        for before, after in zip(unseeded, np.random.mtrand._rand.get_state()[1:3], strict=True):
+            np.testing.assert_array_equal(before, after, err_msg="something drew from no seed")
         again = read(to_bytes(made, {"parent": fitted}), "it", {"parent": fitted}).value
         said, known = (model.ask(["top"], splits.test.X, splits.test.groups)["top"] for model in (again, made))
         np.testing.assert_array_equal(said.confidence, known.confidence)

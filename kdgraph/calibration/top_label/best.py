@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_random_state
 
@@ -19,7 +18,7 @@ from kdgraph.calibration.top_label.folds import can_be_judged, folds_of
 from kdgraph.calibration.top_label.temperature import TemperatureScaling
 from kdgraph.errors import ParameterError
 from kdgraph.metrics import TopLabel, nll_top
-from kdgraph.parents import GivenScores, Rows
+from kdgraph.parents import GivenScores, Rows, seeded_clone
 from kdgraph.parents.scores import TOLERANCE
 
 _nll_top_by_row = cast("Callable[..., np.ndarray]", nll_top.by_row)
@@ -33,7 +32,8 @@ class BestConfidence(Choice, TopLabelCalibrator):
 
     Parameters
     ----------
-    estimator, fill_proba, calibration_size, random_state : as in :class:`TopLabelCalibrator`; ``random_state`` also draws the folds.
+    estimator, fill_proba, calibration_size, random_state : as in :class:`TopLabelCalibrator`; ``random_state`` also draws the folds,
+        and seeds candidates that have no seed of their own.
     candidates, default, margin, folds : as in :class:`~kdgraph.calibration.selection.Choice`. None: shared temperature (sts), temperatures
         by class, pooled (csts), and beta calibration by class, pooled (beta). Rows of one predicted class that are all right, or all wrong,
         are dealt out to the folds evenly.
@@ -102,7 +102,7 @@ class BestConfidence(Choice, TopLabelCalibrator):
         classes = np.arange(len(self.classes_))
         each, label = np.repeat(np.eye(len(classes)), 3, axis=0), np.repeat(classes, 3)  # untrained: they say which classes there are
         scores = FrozenEstimator(GivenScores().fit(each, label))
-        candidate = clone(self._candidates()[name]).set_params(estimator=scores)
+        candidate = seeded_clone(self._candidates()[name], self.random_state).set_params(estimator=scores)
         return candidate.fit(each, label, X_calibration=rows.X, y_calibration=rows.y, sample_weight_calibration=rows.weight)
 
     def _confidence(self, proba: np.ndarray, top: TopLabel) -> np.ndarray:

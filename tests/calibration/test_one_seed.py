@@ -1,0 +1,35 @@
+"""One seed makes a calibrator reproducible, also what it holds: nothing draws from numpy's generator that no seed sets."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_moons
+from sklearn.ensemble import RandomForestClassifier
+
+from kdgraph.calibration import BestCalibrator, LinearPool
+from kdgraph.calibration.top_label import BestConfidence, TemperatureScaling
+
+X, Y = make_moons(400, noise=0.3, random_state=0)
+POOLED = {"csts": TemperatureScaling(None, by_class=True, pool="cv")}
+"""It draws folds to choose how much is shared, with a seed of its own if it has one."""
+
+
+@pytest.mark.parametrize("made", [BestConfidence, BestCalibrator, LinearPool])
+def test_it_and_what_it_holds_are_seeded(made):
+    more = {} if made is BestConfidence else {"candidates" if made is BestCalibrator else "members": {"refit": BestCalibrator(None)}}
+    before = np.random.mtrand._rand.get_state()
+    first, second = (made(RandomForestClassifier(20, random_state=0), random_state=0, **more).fit(X, Y) for _ in range(2))
+    after = np.random.mtrand._rand.get_state()
+    np.testing.assert_array_equal(before[1], after[1])
+    assert before[2] == after[2]
+    assert getattr(first, "nll_", None) == getattr(second, "nll_", None)
+
+
+def test_a_candidates_own_seed_is_left_to_it():
+    parent = RandomForestClassifier(20, random_state=0)
+    seeded = {name: TemperatureScaling(None, by_class=True, pool="cv", random_state=7) for name in POOLED}
+    first, second = (BestConfidence(parent, candidates=seeded, default="csts", margin=1e9, random_state=0).fit(X, Y) for _ in range(2))
+    assert first.calibrated_.random_state == second.calibrated_.random_state == 7
+    drawn = BestConfidence(parent, candidates=POOLED, default="csts", margin=1e9, random_state=0).fit(X, Y)
+    assert isinstance(drawn.calibrated_.random_state, int) and POOLED["csts"].random_state is None
