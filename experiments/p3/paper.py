@@ -41,6 +41,7 @@ PAPER = Paper(
                     [_IMAGES],
                     differs="10,000 images train, the autoencoder and LeNet-5 too, where the paper has 60,000; three seeds of its ten; "
                     f"1,000 images are drawn of each set; {_SIZES}; {_FILES}",
+                    minutes=12,
                 ),
                 "paper": Size(
                     [(*_IMAGES, "dataset.n_train=50000", "dataset.n_calibration=10000", "dataset.n_test=10000", "seed=range(0,10)")],
@@ -58,6 +59,7 @@ PAPER = Paper(
                     differs="TF-IDF of hashed words and its 100 largest singular vectors in place of means of word vectors, 100 posts of a "
                     "newsgroup in place of a thousand, reviews of movies in place of IMDB's, so ours stands beside and is not judged; "
                     f"three seeds of ten; {_FILES}",
+                    minutes=8,
                 ),
             },
             measured=cells.of_texts,
@@ -70,6 +72,7 @@ PAPER = Paper(
                     [(*_PHOTOGRAPHS, "dataset.n_train=1500", "dataset.n_calibration=500", "seed=0,1")],
                     differs="1,500 training images of 50,000, so ours stands beside and is not judged; two seeds of ten; the autoencoder "
                     f"sees no test image, where the paper's sees those of every set; {_SIZES}",
+                    minutes=6,
                 ),
                 "paper": Size(
                     [(*_PHOTOGRAPHS, "dataset.n_train=40000", "dataset.n_calibration=10000", "dataset.n_test=10000", "seed=range(0,10)")],
