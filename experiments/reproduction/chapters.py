@@ -12,7 +12,7 @@ import pandas as pd
 
 from experiments.common.published import read_published
 from experiments.reproduction.declared import Paper, Scale
-from experiments.reproduction.reasons import DIFFERS, MISSING, Reason, reasons_of
+from experiments.reproduction.reasons import DIFFERS, MISSING, NOT_RUN, Reason, reasons_of
 from experiments.reproduction.verdicts import NOT_ASKED, REACHED, Cell, cells_of
 from experiments.reproduction.work import Task
 
@@ -138,9 +138,13 @@ def _item(paper: Paper, name: str, cells: Sequence[Cell], reasons: Sequence[Reas
     mine, settings = ([cell for cell in own if (cell.verdict == "a setting") == wanted] for wanted in (False, True))
     task = next((task for task in tasks if name in task.study.items), None)
     about = f"Not made at scale {scale}." if task is None else f"At scale {scale}: {task.size.differs}." if task.size.differs else ""
-    told = [_said(reasons, MISSING if cell.verdict in NOT_ASKED else DIFFERS, cell.published) for cell in mine]
+    told = [_said(reasons, _kind(cell), cell.published) for cell in mine]
     variants = list(dict.fromkeys(title for cell in mine for title in cell.variants))
     return Item(paper.name, name, about if mine else "", mine, told, settings, variants)
+
+
+def _kind(cell: Cell) -> str:
+    return MISSING if cell.verdict in NOT_ASKED else NOT_RUN if cell.verdict == "not run" else DIFFERS
 
 
 def _said(reasons: Iterable[Reason], kind: str, published: Mapping[str, object]) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 COLUMNS = ("kind", "reason", "shown_by")
-MISSING, DIFFERS = "missing", "differs"
+MISSING, DIFFERS, NOT_RUN = KINDS = "missing", "differs", "not run"
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Reason:
 
     Attributes
     ----------
-    kind : "missing", what is to be fetched before it can be run; or "differs", why it does.
+    kind : "missing", what is to be fetched before it can be run; "differs", why it does; "not run", why not at this scale.
     reason, shown_by : a sentence, and the run or the section that shows it.
     of : columns of ``published.csv`` and what they must have; those that are empty may have anything.
     """
@@ -48,8 +48,8 @@ def reasons_of(folder: Path) -> list[Reason]:
     lines = pd.read_csv(path, dtype=str, keep_default_na=False)
     if missing := [name for name in COLUMNS if name not in lines]:
         raise ValueError(f"{path} must have the columns {', '.join(COLUMNS)}; it lacks {', '.join(missing)}")
-    if (wrong := ~lines.kind.isin((MISSING, DIFFERS)) | (lines.reason == "")).any():
-        raise ValueError(f"{path}: line {int(wrong.argmax()) + 2} must be of kind {MISSING} or {DIFFERS} and have a reason")
+    if (wrong := ~lines.kind.isin(KINDS) | (lines.reason == "")).any():
+        raise ValueError(f"{path}: line {int(wrong.argmax()) + 2} must be of kind {' or '.join(KINDS)} and have a reason")
     return list(_reasons(lines))
 
 

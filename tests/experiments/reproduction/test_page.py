@@ -102,6 +102,17 @@ def test_a_task_is_called_by_the_first_of_many_items(tmp_path) -> None:
         assert Task(of, replace(of.studies[0], items=items), Size(), [], tmp_path).called == called
 
 
+def test_what_is_not_run_says_why_it_was_not_and_not_why_it_would_differ(tmp_path) -> None:
+    of = little(tmp_path)
+    (tmp_path / "reasons.csv").write_text(REASONS + "not run,Table 1,net,It would take a week.,\n")
+    only_forests = replace(of.studies[0], measured=lambda folder: of.studies[0].measured(folder).query("method == 'forest'"))
+    task = Task(of, only_forests, only_forests.sizes["smoke"], [], tmp_path / "out")
+    (tmp_path / "out").mkdir()
+    write([replace(of, studies=[only_forests])], [task], "smoke", tmp_path / "out", "kdg reproduce", tmp_path / "page")
+    text = (tmp_path / "page" / "page.md").read_text()
+    assert "| not run | 1 |" in text and "\n1. It would take a week.\n" in text and "another network" not in text
+
+
 @pytest.mark.parametrize(
     ("lines", "message"),
     [("kind,reason\nmissing,x\n", "it lacks shown_by"), ("kind,reason,shown_by\nmissing,x,\nother,x,\n", "line 3 must be of kind")],
