@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -183,6 +184,26 @@ def shapes(folder: Path) -> Iterator[Claim]:
         )
         text = f"{where}: median confidence of the network is above .9 at every value"
         yield Claim(text, least > 0.9, f"at least {number(least)}; {counted([seeds], 'seed')}", ("fig3",))
+
+
+def sizes(folder: Path) -> Iterator[Claim]:
+    """How many Gaussians a fit has, of every run of KDN in the plane and on tables, and how its time grows, as Section 6 was computed."""
+    records = [*runs_of("paper/p1/simulations", folder, free=floors.FREE), *runs_of_tables("paper/p1/cc18", folder)]
+    yield from of_gaussians(record for record in records if record["calibrator"] == "kdn")
+    path = folder / "computed" / "p1_section6.csv"
+    if path.exists():
+        exponents = pd.read_csv(path).value
+        found = f"{number(exponents.min(), 2)} to {number(exponents.max(), 2)}, {counted([len(exponents)], 'seed')}"
+        text = "from 1,000 to 8,000 rows the time to train KDF grows with an exponent of at most 2"
+        yield Claim(text, bool(exponents.max() <= 2), found, ("complexity",))
+
+
+def of_gaussians(records: Iterable[Mapping[str, Any]]) -> Iterator[Claim]:
+    """Of records of KDN: Gaussians for each training row."""
+    share = [record["learnt"]["calibrator"]["n_polytopes"] / record["dataset"]["n_train"] for record in records]
+    if share:
+        found = f"at most {number(max(share), 2)} of them; {counted([len(share)], 'run')}"
+        yield Claim("no fit of KDN has more Gaussians than training rows", max(share) <= 1, found, ("upper_bound",))
 
 
 def propositions(folder: Path) -> Iterator[Claim]:

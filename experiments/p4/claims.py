@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +16,7 @@ from experiments.common.runs import runs_of
 from experiments.common.splits import half_width
 from experiments.p4 import cifar10 as of_cifar10
 from experiments.p4 import crime as of_crime
+from experiments.p4 import theorem1 as of_theorem1
 from experiments.p4.setting import WORST, entries, share_of
 from kdgraph.calibration import GroupWise
 from kdgraph.calibration.local import LocalRecalibration
@@ -34,6 +35,10 @@ LEAST = (("none", 0.49, "no recalibration"), ("next", 0.23, "the next best globa
 DRAWS = 1000
 LARGE = 1e12
 """A bandwidth beside which all rows are in one place."""
+SAMPLES, REPEATS = (1000, 4000, 16_000, 64_000), 10
+"""Rows of samples, and how many there are of each."""
+SLACK = 0.1
+"""Of a slope: a mean of ten samples over places that are near each other is a tenth off, and sizes go from 1 to 64."""
 Numbers = Mapping[str, pd.DataFrame]
 """Metric → a row for each seed, a column for each method."""
 
@@ -241,3 +246,25 @@ def limits(folder: Path, bins: int = 5) -> Iterator[Claim]:
     off = np.abs(by_kernel.predict_confidence(new, new_sides) - by_group.predict_confidence(new, new_sides)).max()
     text = "with the kernel of groups LoRe is histogram binning of each group, to twelve digits"
     yield Claim(text, bool(off < 1e-12), f"{off:.1g} apart", ("becomes_groupwise",))
+
+
+def bayes(folder: Path) -> Iterator[Claim]:
+    """The posterior of Gaussian XOR against one that is too sure on one side, on samples; it asks no run."""
+    places = of_theorem1.grid(7)
+    for by, what, rule in (
+        (of_theorem1.bayes, "the true posterior", "falls as 1/√n: its slope is −.5 ± .1 at each bandwidth"),
+        (of_theorem1.classify, "that at a wrong temperature", "does not: its slope is above −.4 at each bandwidth"),
+    ):
+        errors = np.array([_mean_errors(places, n, by) for n in SAMPLES])
+        slopes = np.polyfit(np.log(SAMPLES), np.log(errors), 1)[0]
+        holds = np.abs(slopes + 0.5) <= SLACK if by is of_theorem1.bayes else slopes > -0.5 + SLACK
+        found = ", ".join(f"{signed(value, 2)} (γ = {gamma:g})" for value, gamma in zip(slopes, of_theorem1.BANDWIDTHS, strict=True))
+        found += f"; {SAMPLES[0]:,} to {SAMPLES[-1]:,} rows, {REPEATS} samples each"
+        yield Claim(f"mean |SLCE| of {what} at 49 places {rule}", bool(holds.all()), found, ("bayes_is_calibrated",))
+
+
+def _mean_errors(places: np.ndarray, n: int, by: Callable[[np.ndarray], of_theorem1.Said]) -> np.ndarray:
+    """Float[b]: mean |SLCE_n| over places and samples."""
+    return np.mean(
+        [np.abs(of_theorem1.estimated(places, n, np.random.default_rng((n, i)), by)).mean(axis=1) for i in range(REPEATS)], axis=0
+    )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -86,6 +86,12 @@ def classify(X: np.ndarray) -> Said:
     return Said(posterior.argmax(axis=1), expit(logit(accuracy) * np.exp(np.asarray(X)[:, 0])), accuracy)
 
 
+def bayes(X: np.ndarray) -> Said:
+    """The posterior itself at Float[m, 2]: of no other classifier is the confidence, everywhere, how often it is right."""
+    posterior = SIMULATION.posterior(X)
+    return Said(posterior.argmax(axis=1), posterior.max(axis=1), posterior.max(axis=1))
+
+
 def grid(n: int, reach: float = 0.95) -> np.ndarray:
     """Float[n², 2]: places of a square grid over the box up to its edge."""
     ticks = np.linspace(-reach, reach, n)
@@ -130,11 +136,10 @@ def _double_sum(near: Sequence[np.ndarray], of: np.ndarray) -> np.ndarray:
     return np.einsum("mj,mj->m", near[0] @ of, near[1])
 
 
-def estimated(places: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
-    """Float[b, m]: SLCE_n at the places, of a sample of ``n`` rows."""
+def estimated(places: np.ndarray, n: int, rng: np.random.Generator, by: Callable[[np.ndarray], Said] = classify) -> np.ndarray:
+    """Float[b, m]: SLCE_n at the places of what a classifier says, of a sample of ``n`` rows."""
     X, y = SIMULATION.sample(n, rng)
-    said = classify(X)
-    at = classify(places).confidence
+    said, at = by(X), by(places).confidence
     correct = said.predicted == y
     return local_errors_at(places, at, said.confidence, correct, X, bandwidths=BANDWIDTHS, bins=BINS, scale="none").slce
 

@@ -20,6 +20,8 @@ UNEVEN = 0.05
 """Of a cell of 500 test rows, whose coverage has a standard deviation of one point where it is 95 %."""
 LITTLE = 0.05
 """Of an MSE: the paper says no number."""
+SIGNIFICANCE = 0.001
+"""Of Frosini's test, as the paper has it."""
 NEAR = 1.1
 """So many times the truth's interval score is very close to it; the paper's own is 1.05."""
 
@@ -47,6 +49,16 @@ def of_line(frame: pd.DataFrame) -> Iterator[Claim]:
         text = "after global recalibration 95 % ± .5 are covered, and in every seed a cell of x is off by more than five points"
         holds = bool(abs(whole.mean() - LEVEL) < 0.005 and (gap > UNEVEN).all())
         yield Claim(text, holds, f"{told}, {len(gap)} seeds", ("global_not_local",))
+
+
+def line(folder: Path) -> Iterator[Claim]:
+    """Of the PIT values of the line on the calibration rows, as Section 4.1 was computed."""
+    path = folder / "computed" / "p5_section41.csv"
+    if path.exists():
+        computed = pd.read_csv(path)
+        p = computed[computed.metric.str.startswith("p-value")].value
+        text = f"Frosini's test refuses uniform PIT values of the line at the level of {SIGNIFICANCE:.1%}, in every sample"
+        yield Claim(text, bool((p <= SIGNIFICANCE).all()), f"p at most {p.max():.2g}, {len(p)} samples", ("frosini",))
 
 
 def improved(frame: pd.DataFrame, before: str, after: str, where: str, error: str) -> Iterator[Claim]:

@@ -17,6 +17,11 @@ MOST = 0.95
 """Share of ensembles in which a difference must have its sign, to be a clear one."""
 LEVEL = 0.05
 """Of the sign tests over classes."""
+OTHERS = tuple(name for name in TEMPERATURES if name != "STS")
+ALMOST = 0.05
+"""Share of an NLL by which almost identical methods may be apart: the paper says no number."""
+MUCH = 0.05
+"""Share of an NLL that is much less: the paper says no number."""
 RELAXED = ("larger_bandwidth_larger_nll", "b_mon2_generalises")
 """Sentences of ``claims.csv`` that the order of bandwidths is about."""
 
@@ -29,6 +34,8 @@ def claims(found: pd.DataFrame) -> Iterator[Claim]:
     yield _one_temperature_is_worse(found)
     yield _kernels_beat_histograms(found)
     yield from _no_sign(found)
+    yield _others_are_better_on_all_rows(found)
+    yield _others_are_alike(found)
 
 
 def by_ensemble(found: pd.DataFrame, metric: str, test_set: str, klass: str = ALL) -> pd.DataFrame:
@@ -70,14 +77,39 @@ def _one_temperature_is_worse(found: pd.DataFrame) -> Claim:
     shares = {}
     for where in ("1", "2"):
         rows = by_ensemble(found, "NLL", where, WORST_CLASS)
-        for name in TEMPERATURES:
-            if name != "STS":
-                shares[f"{name} on set {where}"] = float((rows["STS"] > rows[name]).mean())
+        for name in OTHERS:
+            shares[f"{name} on set {where}"] = float((rows["STS"] > rows[name]).mean())
     seen = ", ".join(f"{name} {share:.1%}" for name, share in shares.items())
     return Claim(
         f"STS is worse than CSTS, TSwA and CSTSwA on class {WORST_CLASS} (Figure 18)", min(shares.values()) >= MOST,
         f"ensembles in which it is: {seen}", ("stars_of_class_5",),
     )  # fmt: skip
+
+
+def _others_are_better_on_all_rows(found: pd.DataFrame) -> Claim:
+    less = {}
+    for where in ("1", "2"):
+        median = by_ensemble(found, "NLL", where).median()
+        less |= {f"{name} on set {where}": 1 - float(median[name] / median["STS"]) for name in ("CSTS", "TSwA")}
+    return Claim(
+        f"the NLL of CSTS or TSwA is more than {MUCH:.0%} less than that of STS on both sets (Section VIII)",
+        any(all(value > MUCH for of, value in less.items() if of.startswith(name)) for name in ("CSTS", "TSwA")),
+        "less by " + ", ".join(f"{value:.1%} ({of})" for of, value in less.items()) + "; medians of all rows",
+        ("top_label_temperatures",),
+    )
+
+
+def _others_are_alike(found: pd.DataFrame) -> Claim:
+    rows = found[(found.metric == "NLL") & (found["class"] != ALL) & found.method.isin(OTHERS)]
+    medians = rows.pivot_table(index=["test_set", "class"], columns="method", values="value", aggfunc="median")
+    apart = medians.max(axis=1) / medians.min(axis=1) - 1
+    where, klass = apart.idxmax()
+    return Claim(
+        f"median NLL of CSTS, TSwA and CSTSwA is less than {ALMOST:.0%} apart on each class and set (Section XII)",
+        bool((apart < ALMOST).all()),
+        f"on {(apart < ALMOST).sum()} of {len(apart)}; at most {apart.max():.1%} apart, on class {klass} of set {where}",
+        ("three_alike",),
+    )
 
 
 def _kernels_beat_histograms(found: pd.DataFrame) -> Claim:

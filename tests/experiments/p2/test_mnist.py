@@ -79,7 +79,7 @@ def test_a_study_from_networks_to_tables_and_figures(said, monkeypatch):
         "figure4", "figure10", "figure11", "figure12", "figure14b", "figure18", "figure19", "figure16_joint", "figure16"]  # fmt: skip
     for _, draw in drawn:
         assert draw().axes
-    assert len(list(claims(found))) == 7
+    assert len(list(claims(found))) == 9
 
 
 def numbers(**changed: float) -> pd.DataFrame:
@@ -110,6 +110,9 @@ def numbers(**changed: float) -> pd.DataFrame:
         ({f"KDE(b_mon2) 2 {k}": 0.26 for k in range(5)}, [4]),
         ({f"Conf1 2 {k}": 0.2 for k in range(10)}, [5]),
         ({f"Conf1 2 {k}": 0.4 for k in range(10)}, [5, 6]),
+        ({"CSTS 2 all": 0.48}, []),  # TSwA is left
+        ({"CSTS 2 all": 0.48, "TSwA 1 all": 0.48}, [7]),
+        ({"CSTSwA 1 3": 0.32}, [8]),
     ],
 )
 def test_a_claim_fails_where_it_does_not_hold(changed, fails):

@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import uniform
 
 from experiments.common.published import ABOUT, read_published
-from experiments.p5 import line, memory, table1, table2
+from experiments.p5 import claims, line, memory, table1, table2
 from experiments.p5.paper import PAPER
 from experiments.reproduction.reasons import MISSING, reasons_of
 from experiments.reproduction.verdicts import cells_of
@@ -61,6 +61,15 @@ def test_section_41_in_small(monkeypatch) -> None:
     found = line.section41()
     assert len(found) == 2 * 4
     assert set(verdicts(found, "Section 4.1").values()) - {"a setting"} <= {"match", "better"}
+
+
+@pytest.mark.parametrize(("largest", "holds"), [(0.001, True), (0.002, False)])
+def test_the_largest_p_value_of_frosini_decides(tmp_path, largest, holds) -> None:
+    (tmp_path / "computed").mkdir()
+    rows = {"metric": ["p-value of Frosini's test, at most"] * 2 + ["PIT value"], "value": [1e-4, largest, 0.9]}
+    pd.DataFrame(rows).to_csv(tmp_path / "computed" / "p5_section41.csv")
+    (claim,) = claims.line(tmp_path)
+    assert (claim.holds, claim.found, claim.of) == (holds, f"p at most {largest:g}, 2 samples", ("frosini",))
 
 
 def test_memory_is_that_of_what_is_near(monkeypatch) -> None:

@@ -37,7 +37,7 @@ def test_what_asks_a_sentence_takes_a_folder(where, tmp_path) -> None:
         assert list(function(tmp_path)) == []
 
 
-COMPUTED = {"experiments.p1.claims:propositions", "experiments.p4.claims:limits"}
+COMPUTED = {"experiments.p1.claims:propositions", "experiments.p4.claims:bayes", "experiments.p4.claims:limits"}
 
 
 @pytest.mark.parametrize("where", sorted(COMPUTED))
