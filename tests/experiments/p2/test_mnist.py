@@ -106,7 +106,7 @@ def numbers(**changed: float) -> pd.DataFrame:
         ({"b KDE(b_mon2)": 0.31}, [0]),
         ({"b KDE(b_opt)": 0.2}, [1]),
         ({"KDE(b_mon2) 2 all": 0.31}, [2]),
-        ({"TSwA 2 5": 0.51}, [3]),
+        ({"TSwA 2 5": 0.51}, [3, 8]),
         ({f"KDE(b_mon2) 2 {k}": 0.26 for k in range(5)}, [4]),
         ({f"Conf1 2 {k}": 0.2 for k in range(10)}, [5]),
         ({f"Conf1 2 {k}": 0.4 for k in range(10)}, [5, 6]),
