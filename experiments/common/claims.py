@@ -74,6 +74,11 @@ def _short(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
+def computed_at(folder: Path, name: str) -> Path:
+    """Where what was computed without a run is kept, beside the runs."""
+    return folder / "computed" / f"{name}.csv"
+
+
 def keep(claims: Iterable[Claim], folder: Path, name: str) -> None:
     """Write what a computation of minutes or hours found, for :func:`kept` to find below a folder of runs."""
     rows = [{"text": one.text, "holds": one.holds, "found": one.found, "of": " ".join(one.of)} for one in claims]
@@ -92,4 +97,4 @@ def kept(folder: Path, name: str) -> list[Claim]:
 
 
 def _kept_at(folder: Path, name: str) -> Path:
-    return folder / "computed" / f"claims_{name}.csv"
+    return computed_at(folder, f"claims_{name}")

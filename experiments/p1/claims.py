@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from sklearn.ensemble import RandomForestClassifier
 
-from experiments.common.claims import Claim
+from experiments.common.claims import Claim, computed_at
 from experiments.common.markdown import counted, number, signed
 from experiments.common.runs import runs_of, runs_of_tables
 from experiments.p1.cc18.records import OURS, Inconsistent, Tables, frame, label, parents_of, tables
@@ -190,8 +190,7 @@ def sizes(folder: Path) -> Iterator[Claim]:
     """How many Gaussians a fit has, of every run of KDN in the plane and on tables, and how its time grows, as Section 6 was computed."""
     records = [*runs_of("paper/p1/simulations", folder, free=floors.FREE), *runs_of_tables("paper/p1/cc18", folder)]
     yield from of_gaussians(record for record in records if record["calibrator"] == "kdn")
-    path = folder / "computed" / "p1_section6.csv"
-    if path.exists():
+    if (path := computed_at(folder, "p1_section6")).exists():
         exponents = pd.read_csv(path).value
         found = f"{number(exponents.min(), 2)} to {number(exponents.max(), 2)}, {counted([len(exponents)], 'seed')}"
         text = "from 1,000 to 8,000 rows the time to train KDF grows with an exponent of at most 2"

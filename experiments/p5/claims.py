@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from experiments.common.claims import Claim, below, in_every_seed
+from experiments.common.claims import Claim, below, computed_at, in_every_seed
 from experiments.common.markdown import number
 from experiments.p5 import diamonds as of_diamonds
 from experiments.p5 import simulation as of_simulation
@@ -53,8 +53,7 @@ def of_line(frame: pd.DataFrame) -> Iterator[Claim]:
 
 def line(folder: Path) -> Iterator[Claim]:
     """Of the PIT values of the line on the calibration rows, as Section 4.1 was computed."""
-    path = folder / "computed" / "p5_section41.csv"
-    if path.exists():
+    if (path := computed_at(folder, "p5_section41")).exists():
         computed = pd.read_csv(path)
         p = computed[computed.metric.str.startswith("p-value")].value
         text = f"Frosini's test refuses uniform PIT values of the line at the level of {SIGNIFICANCE:.1%}, in every sample"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.datasets import make_moons
 from sklearn.ensemble import RandomForestClassifier
 
@@ -11,7 +12,7 @@ from kdgraph.calibration import BestCalibrator, LinearPool
 from kdgraph.calibration.top_label import BestConfidence, TemperatureScaling
 
 X, Y = make_moons(400, noise=0.3, random_state=0)
-POOLED = {"csts": TemperatureScaling(None, by_class=True, pool="cv")}
+POOLED = TemperatureScaling(None, by_class=True, pool="cv")
 """It draws folds to choose how much is shared, with a seed of its own if it has one."""
 
 
@@ -23,13 +24,14 @@ def test_it_and_what_it_holds_are_seeded(made):
     after = np.random.mtrand._rand.get_state()
     np.testing.assert_array_equal(before[1], after[1])
     assert before[2] == after[2]
-    assert getattr(first, "nll_", None) == getattr(second, "nll_", None)
+    say = "predict_confidence" if made is BestConfidence else "predict_proba"
+    np.testing.assert_array_equal(getattr(first, say)(X), getattr(second, say)(X))
 
 
 def test_a_candidates_own_seed_is_left_to_it():
     parent = RandomForestClassifier(20, random_state=0)
-    seeded = {name: TemperatureScaling(None, by_class=True, pool="cv", random_state=7) for name in POOLED}
-    first, second = (BestConfidence(parent, candidates=seeded, default="csts", margin=1e9, random_state=0).fit(X, Y) for _ in range(2))
-    assert first.calibrated_.random_state == second.calibrated_.random_state == 7
-    drawn = BestConfidence(parent, candidates=POOLED, default="csts", margin=1e9, random_state=0).fit(X, Y)
-    assert isinstance(drawn.calibrated_.random_state, int) and POOLED["csts"].random_state is None
+    always = {"default": "csts", "margin": 1e9, "random_state": 0}
+    own = BestConfidence(parent, candidates={"csts": clone(POOLED).set_params(random_state=7)}, **always).fit(X, Y)
+    drawn = BestConfidence(parent, candidates={"csts": POOLED}, **always).fit(X, Y)
+    assert own.calibrated_.random_state == 7
+    assert isinstance(drawn.calibrated_.random_state, int) and POOLED.random_state is None
