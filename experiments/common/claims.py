@@ -22,12 +22,14 @@ class Claim:
     holds : whether it does here.
     found : the numbers, and of how many seeds.
     of : sentences that it is a part of, by their names in the paper's ``claims.csv``; none where it is ours.
+    made : when, where and by which commit it was asked; empty where that is now.
     """
 
     text: str
     holds: bool
     found: str
     of: tuple[str, ...] = ()
+    made: str = ""
 
 
 Ask = Callable[[Path], Iterable[Claim]]

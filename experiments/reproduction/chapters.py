@@ -12,6 +12,7 @@ import pandas as pd
 
 from experiments.common.published import read_published
 from experiments.reproduction.declared import Paper, Scale
+from experiments.reproduction.kept import Kept
 from experiments.reproduction.reasons import DIFFERS, MISSING, NOT_RUN, Reason, reasons_of
 from experiments.reproduction.verdicts import NOT_ASKED, REACHED, Cell, cells_of
 from experiments.reproduction.work import Task
@@ -91,9 +92,26 @@ class Item:
         return count([*self.cells, *self.settings])
 
     @property
+    def kept(self) -> Mapping[str, int]:
+        """When, where and by which commit numbers of ours were made that are not of now, variants too → how many."""
+        found = [one for cell in self.cells for one in (cell.ours, *cell.variants.values()) if one is not None and one.made]
+        return Counter(one.made for one in found)
+
+    @property
     def is_absent(self) -> bool:
         """Whether none of its cells can be run."""
         return not self.count.asked
+
+    @property
+    def rows(self) -> Sequence[tuple[Cell, str]]:
+        """Cells that have a line of their own, with their reasons: all; where none can be run, those with something of ours beside."""
+        told = list(zip(self.cells, self.reasons, strict=True))
+        return [(cell, reason) for cell, reason in told if cell.variants] if self.is_absent else told
+
+    @property
+    def untold(self) -> Sequence[Cell]:
+        """Its other cells."""
+        return [cell for cell in self.cells if not cell.variants] if self.is_absent else []
 
     @cached_property
     def notes(self) -> Mapping[str, str]:
@@ -119,8 +137,8 @@ class Chapter:
         return count(self.cells)
 
 
-def chapter(paper: Paper, tasks: Sequence[Task], scale: Scale) -> Chapter:
-    """One paper, of what the runs of its tasks found."""
+def chapter(paper: Paper, tasks: Sequence[Task], scale: Scale, kept: Kept) -> Chapter:
+    """One paper, of what the runs of its tasks found, and of what is kept where they found nothing."""
     published, reasons = read_published(paper.folder), reasons_of(paper.folder)
     if paper.items is not None:
         published = published[published.item.isin(paper.items)]
@@ -129,16 +147,17 @@ def chapter(paper: Paper, tasks: Sequence[Task], scale: Scale) -> Chapter:
     if len(measured):
         measured = measured[measured.item.isin(set(published.item))]
     missing = {label: said for label, row in published.iterrows() if (said := _said(reasons, MISSING, dict(row)))}
-    cells = cells_of(paper, published, measured, missing)
-    return Chapter(paper, [_item(paper, name, cells, reasons, tasks, scale) for name in dict.fromkeys(published.item)])
+    cells = cells_of(paper, published, measured, missing, kept.found(paper, published))
+    return Chapter(paper, [_item(paper, name, cells, reasons, scale) for name in dict.fromkeys(published.item)])
 
 
-def _item(paper: Paper, name: str, cells: Sequence[Cell], reasons: Sequence[Reason], tasks: Sequence[Task], scale: Scale) -> Item:
+def _item(paper: Paper, name: str, cells: Sequence[Cell], reasons: Sequence[Reason], scale: Scale) -> Item:
     own = [cell for cell in cells if cell.published["item"] == name]
     mine, settings = ([cell for cell in own if (cell.verdict == "a setting") == wanted] for wanted in (False, True))
-    task = next((task for task in tasks if name in task.study.items), None)
-    about = f"Not made at scale {scale}." if task is None else f"At scale {scale}: {task.size.differs}." if task.size.differs else ""
-    told = [_said(reasons, _kind(cell), cell.published) for cell in mine]
+    study = paper.study_of(name)
+    size = study.sizes.get(scale) if study else None
+    about = f"Not made at scale {scale}." if size is None else f"At scale {scale}: {size.differs}." if size.differs else ""
+    told = ["" if cell.verdict == "match" else _said(reasons, _kind(cell), cell.published) for cell in mine]
     variants = list(dict.fromkeys(title for cell in mine for title in cell.variants))
     return Item(paper.name, name, about if mine else "", mine, told, settings, variants)
 

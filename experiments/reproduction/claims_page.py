@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+import pandas as pd
 
 from experiments.common.markdown import head, line
 from experiments.reproduction.claims import STANDINGS, Asked, ask, sentences
-from experiments.reproduction.declared import Paper
+from experiments.reproduction.declared import Paper, Scale
+from experiments.reproduction.kept import Kept, told
 
 __all__ = ["STANDINGS", "Sayings", "asked_of", "markdown", "summary"]
 
@@ -26,10 +29,32 @@ class Sayings:
         """By standing."""
         return Counter(each.standing for each in self.asked)
 
+    @property
+    def kept(self) -> Mapping[str, int]:
+        """When, where and by which commit parts were asked that were not asked now → how many."""
+        return Counter(part.made for each in self.asked for part in each.parts if part.made)
 
-def asked_of(papers: Sequence[Paper], runs: Path) -> list[Sayings]:
-    """Of every paper that has a list of them, asked of the runs below a folder."""
-    return [Sayings(paper, ask(sentences(paper.folder), runs)) for paper in papers if (paper.folder / "claims.csv").exists()]
+
+def asked_of(papers: Sequence[Paper], runs: Path, kept: Kept) -> list[Sayings]:
+    """Of every paper that has a list of them, asked of the runs below a folder; parts that these say nothing of stay as they were."""
+    listed = [paper for paper in papers if (paper.folder / "claims.csv").exists()]
+    return [Sayings(paper, [_with_kept(paper, each, kept) for each in ask(sentences(paper.folder), runs)]) for paper in listed]
+
+
+def _with_kept(paper: Paper, asked: Asked, kept: Kept) -> Asked:
+    return asked if asked.sentence.untested else replace(asked, parts=kept.parts(paper.name, asked.sentence.name, asked.parts))
+
+
+def table(chapters: Sequence[Sayings], scale: Scale, made: str) -> pd.DataFrame:
+    """A row for each part of a sentence that was asked: columns ``paper, claim, text, holds, found, scale, made``."""
+    rows = [
+        {"paper": of.paper.name, "claim": each.sentence.name, "text": part.text, "holds": part.holds, "found": part.found}
+        | {"scale": scale, "made": part.made or made}
+        for of in chapters
+        for each in of.asked
+        for part in each.parts
+    ]
+    return pd.DataFrame(rows, columns=["paper", "claim", "text", "holds", "found", "scale", "made"])
 
 
 def summary(chapters: Sequence[Sayings]) -> list[str]:
@@ -42,7 +67,7 @@ def markdown(chapters: Sequence[Sayings], about: Sequence[str]) -> str:
     """The page without its style."""
     parts = ["# What the papers claim", "\n".join(f"{said}  " for said in about), "\n".join(summary(chapters))]
     for of in chapters:
-        parts.append(f"## {of.paper.name}: {of.paper.title}")
+        parts += [f"## {of.paper.name}: {of.paper.title}", told(of.kept)]
         for each in of.asked:
             parts += [f"### {of.paper.name}, {each.sentence.name}: {each.verdict}", f"> {each.sentence.quote} ({each.sentence.place})"]
             parts += ["\n".join(f"- {'holds' if one.holds else '**fails**'}: {one.text}. {one.found}" for one in each.parts)]

@@ -17,6 +17,8 @@ from experiments.common.markdown import head, line
 from experiments.reproduction import claims_page
 from experiments.reproduction.chapters import Chapter, Count, Item, chapter, count
 from experiments.reproduction.declared import Paper, Scale
+from experiments.reproduction.kept import CELLS, CLAIMS, kept_in, told
+from experiments.reproduction.papers import with_items
 from experiments.reproduction.verdicts import VERDICTS, Cell, Found
 from experiments.reproduction.work import Task
 from kdgraph.runner.files import write_atomically
@@ -36,25 +38,36 @@ def write(papers: Sequence[Paper], tasks: Sequence[Task], scale: Scale, runs: Pa
     papers, tasks, scale : what was asked for, and what makes it.
     runs : the folder of all runs, of which claims are asked.
     command : what was called.
-    to : where ``page.html``, ``page.md``, ``cells.csv``, ``claims.html`` and ``claims.md`` go.
+    to : where ``page.html``, ``page.md``, ``cells.csv``, ``claims.html``, ``claims.md`` and ``claims.csv`` go. What these hold already
+        stays, with when it was made, but for what there are runs of now: so a page is made again in parts, and without its runs.
+
+    Raises
+    ------
+    UsageError
+        ``to`` has a page of another scale.
     """
-    chapters = [chapter(paper, [task for task in tasks if task.paper is paper], scale) for paper in papers]
-    asked = claims_page.asked_of(papers, runs)
-    about = _about(scale, command)
+    kept = kept_in(to, scale)
+    papers = with_items(papers, kept.items)
+    chapters = [chapter(paper, [task for task in tasks if task.paper.name == paper.name], scale, kept) for paper in papers]
+    asked = claims_page.asked_of(papers, runs, kept)
+    made = _made()
+    about = [f"Scale: {scale}", f"Made by: {command}", f"On {made}"]
     to.mkdir(parents=True, exist_ok=True)
     shown: dict[str, Any] = {"about": about, "style": (HERE / "page.css").read_text()}
     _write_html(to / "page.html", shown | {"chapters": chapters, "verdicts": VERDICTS, "told": _told(chapters)})
     _write_html(to / "claims.html", shown | {"chapters": asked, "standings": claims_page.STANDINGS})
     write_atomically(to / "page.md", markdown(chapters, about).encode())
     write_atomically(to / "claims.md", claims_page.markdown(asked, about).encode())
-    _table(chapters).to_csv(to / "cells.csv", index=False)
-    others = "page.md, cells.csv, claims.html and claims.md beside it"
+    write_atomically(to / CELLS, _table(chapters, scale, made).to_csv(index=False).encode())
+    write_atomically(to / CLAIMS, claims_page.table(asked, scale, made).to_csv(index=False).encode())
+    others = f"page.md, {CELLS}, claims.html, claims.md and {CLAIMS} beside it"
     return "\n".join([*_summary(chapters), "", *claims_page.summary(asked), "", *_told(chapters), f"{to / 'page.html'}, {others}"])
 
 
 def _write_html(path: Path, shown: dict[str, Any]) -> None:
     environment = Environment(loader=FileSystemLoader(HERE), autoescape=True, trim_blocks=True, lstrip_blocks=True)
     environment.globals.update(number=_number, found=_found, place=_place, settings=_settings, absent=_absent, share=_share)
+    environment.globals.update(kept_from=told)
     write_atomically(path, environment.get_template(f"{path.name}.j2").render(**shown).encode())
 
 
@@ -65,27 +78,28 @@ def markdown(chapters: Sequence[Chapter], about: Sequence[str]) -> str:
     for each in chapters:
         parts.append(f"## {each.paper.name}: {each.paper.title}")
         for item in each.items:
-            parts += [f"### {each.paper.name}, {item.called}", "" if item.is_absent else item.about]
-            parts += [_absent(item) if item.is_absent else "\n".join(_lines(item))]
+            parts += [f"### {each.paper.name}, {item.called}", item.about if item.rows else "", told(item.kept)]
+            parts += ["\n".join(_lines(item)) if item.rows else "", _absent(item)]
             parts += ["\n".join(f"{i}. {reason}" for reason, i in item.notes.items()), _settings(item)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def _lines(item: Item) -> list[str]:
     why = ["why"] if item.notes else []
-    lines = head(["row", "column", "published", "ours", "difference", "±", "verdict", *why, *item.variants])
-    for cell, reason in zip(item.cells, item.reasons, strict=True):
-        cells = [*_place(cell), _number(cell.published["value"], cell.digits), _found(cell.ours, cell.digits)]
-        cells += [_number(cell.difference, cell.digits), _number(cell.tolerance, cell.digits), cell.verdict]
+    lines = head(["row", "column", "verdict", *why, "published", "ours", "difference", "±", *item.variants])
+    for cell, reason in item.rows:
         note = [item.notes.get(reason, "")] if why else []
-        lines.append(line([*cells, *note, *(_found(cell.variants.get(title), cell.digits) for title in item.variants)]))
+        cells = [*_place(cell), cell.verdict, *note, _number(cell.published["value"], cell.digits), _found(cell.ours, cell.digits)]
+        cells += [_number(cell.difference, cell.digits), _number(cell.tolerance, cell.digits)]
+        lines.append(line([*cells, *(_found(cell.variants.get(title), cell.digits) for title in item.variants)]))
     return lines
 
 
 def _absent(item: Item) -> str:
-    """What is printed of an item of which nothing can be run, a sentence; empty where that is settings alone."""
-    told = [f"{' '.join(filter(None, _place(cell)))} {_number(cell.published['value'], cell.digits)}" for cell in item.cells]
-    return f"Nothing of it can be run here. Published: {'; '.join(told)}." if told else ""
+    """What is published in an item of which nothing can be run, but for what has a line, a sentence; or empty."""
+    told = [f"{' '.join(filter(None, _place(cell)))} {_number(cell.published['value'], cell.digits)}" for cell in item.untold]
+    also = " also" if item.rows else ""
+    return f"Nothing of it can be run here. Published{also}: {'; '.join(told)}." if told else ""
 
 
 def _settings(item: Item) -> str:
@@ -142,20 +156,28 @@ def _told(chapters: Sequence[Chapter]) -> list[str]:
     return [*told, f"Below what was aimed at: {'; '.join(short)}." if short else reached]
 
 
-def _table(chapters: Sequence[Chapter]) -> pd.DataFrame:
+def _table(chapters: Sequence[Chapter], scale: Scale, made: str) -> pd.DataFrame:
+    """A row for each published number, with the verdict on ours, and one for each variant of ours."""
+    nothing = Found(float("nan"), float("nan"), 0)
     rows = []
     for each in chapters:
         for cell in each.cells:
-            ours = cell.ours or Found(float("nan"), float("nan"), 0)
-            row = {"paper": each.paper.name, **cell.published, "ours": ours.mean, "sd": ours.sd, "n": ours.n}
-            variants = {f"ours: {title}": found.mean for title, found in cell.variants.items()}
-            rows.append(row | {"tolerance": cell.tolerance, "verdict": cell.verdict} | variants)
-    return pd.DataFrame(rows)
+            shared = {"paper": each.paper.name, **cell.published}
+            judged = {"tolerance": cell.tolerance, "verdict": cell.verdict}
+            rows.append(shared | {"variant": ""} | _ours(cell.ours or nothing, made) | judged)
+            rows += [shared | {"variant": title} | _ours(found, made) for title, found in cell.variants.items()]
+    frame, last = pd.DataFrame(rows).assign(scale=scale), ["variant", "ours", "sd", "n", "tolerance", "verdict", "scale", "made"]
+    return frame[[*frame.columns.difference(last, sort=False), *last]]
 
 
-def _about(scale: Scale, command: str) -> list[str]:
+def _ours(found: Found, made: str) -> dict[str, Any]:
+    return {"ours": found.mean, "sd": found.sd, "n": found.n, "made": (found.made or made) if found.n else ""}
+
+
+def _made() -> str:
+    """When, where and by which commit numbers are found that are found now."""
     now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
     made = git()
     code = f"commit {made['commit'][:12]}{', with changes' if made['dirty'] else ''}" if made else "an installed package"
-    return [f"Scale: {scale}", f"Made by: {command}", f"On {now}, {machine}, {code}"]
+    return f"{now}, {machine}, {code}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 
@@ -36,6 +36,19 @@ def chosen(words: Sequence[str]) -> list[Paper]:
 def paper(name: str) -> Paper:
     """One of :data:`NAMES`."""
     return import_module(f"experiments.{name}.paper").PAPER
+
+
+def with_items(papers: Sequence[Paper], items: Mapping[str, Sequence[str]]) -> list[Paper]:
+    """Papers that were chosen, and more tables and figures of them and of others, by their names; in the order of :data:`NAMES`."""
+    asked = {paper.name: paper for paper in papers}
+    found = []
+    for name in dict.fromkeys([*(name for name in NAMES if name in asked or name in items), *asked]):
+        of, more = asked.get(name), items.get(name, ())
+        if of is not None and (of.items is None or not more):
+            found.append(of)
+        else:
+            found.append(replace(paper(name), items=tuple(dict.fromkeys([*(of.items or () if of else ()), *more]))))
+    return found
 
 
 def items_of(paper: Paper) -> list[str]:

@@ -28,11 +28,18 @@ SETTING = "setting"
 
 @dataclass(frozen=True)
 class Found:
-    """What runs of ours have in the place of a published number: its mean and deviation over ``n`` seeds; or its median, as published."""
+    """What runs of ours have in the place of a published number.
+
+    Attributes
+    ----------
+    mean, sd, n : its mean and deviation over ``n`` seeds; or its median, as published.
+    made : when, where and by which commit; empty where that is now.
+    """
 
     mean: float
     sd: float
     n: int
+    made: str = ""
 
     @classmethod
     def of(cls, values: Sequence[float], joined: Joined = "mean") -> Found:
@@ -70,7 +77,13 @@ class Cell:
         return float("nan") if self.ours is None else self.ours.mean - float(self.published["value"])
 
 
-def cells_of(paper: Paper, published: pd.DataFrame, measured: pd.DataFrame, missing: Mapping[int, str] | None = None) -> list[Cell]:
+def cells_of(
+    paper: Paper,
+    published: pd.DataFrame,
+    measured: pd.DataFrame,
+    missing: Mapping[int, str] | None = None,
+    kept: Mapping[int, Mapping[str, Found]] | None = None,
+) -> list[Cell]:
     """A cell for each row of ``published``, in its order.
 
     Parameters
@@ -79,6 +92,7 @@ def cells_of(paper: Paper, published: pd.DataFrame, measured: pd.DataFrame, miss
     published : rows of its ``published.csv``. In one item a metric is printed to equally many decimals, however few some cells need.
     measured : what runs found, of all its studies; see :class:`~experiments.reproduction.declared.Study`.
     missing : label of a row → what would have to be fetched to run it.
+    kept : label of a row → variant → what earlier runs found, which stands where ``measured`` has nothing.
 
     Raises
     ------
@@ -94,7 +108,7 @@ def cells_of(paper: Paper, published: pd.DataFrame, measured: pd.DataFrame, miss
     digits = published.groupby([published.item, published.metric.fillna("")]).decimals.transform("max")
     found = []
     for label, row in published.iterrows():
-        variants = of.get(_key(row, keys), {})
+        variants = {**(kept or {}).get(label, {}), **of.get(_key(row, keys), {})}  # type: ignore[call-overload]
         said, ours = dict(row), variants.pop("", None)
         study = paper.study_of(str(row["item"]))
         verdict, tolerance = _judged(said, ours, int(digits[label]), paper.better.get(str(row["metric"])), study.repeats if study else 1)

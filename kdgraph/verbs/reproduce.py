@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 MORE = """\
 Words name papers, and tables or figures of the paper before them: kdg reproduce p5 'Table 1' 'Table 2'; without words, all papers.
 What is done is not done again, so the same command goes on where one was stopped.
+A page that is there keeps what its cells.csv and claims.csv have and no run here says, with when and by which commit it was made.
 Words with = say how runs are launched, as in kdg run: hydra/launcher=submitit_slurm hydra.launcher.partition=NAME.
 smoke takes minutes, on simulations and small real data; workstation hours on two cores; paper has the papers' own sizes."""
 
@@ -94,5 +95,7 @@ def _parser() -> Flags:
     )
     parser.add_argument("--plan", action="store_true", help="say what would run and how long it may take, and end")
     parser.add_argument("--no-runs", action="store_true", help="only the pages, of what is done")
-    parser.add_argument("--page", metavar="DIR", help="pages of numbers and of claims, and cells.csv (default: beside the runs)")
+    parser.add_argument(
+        "--page", metavar="DIR", help="pages of numbers and of claims, made or brought up to date (default: beside the runs)"
+    )
     return parser

@@ -12,6 +12,7 @@ from experiments.common.claims import Claim, below, in_every_seed, keep, kept, v
 from experiments.reproduction import claims_page
 from experiments.reproduction.claims import STANDINGS, Asked, Sentence, ask, function_of, sentences
 from experiments.reproduction.declared import Paper
+from experiments.reproduction.kept import Kept
 
 PAPERS = ("p1", "p2", "p3", "p4", "p5")
 HERE = Path(__file__).resolve().parents[3] / "experiments"
@@ -100,7 +101,7 @@ def test_the_pages_show_quotes_parts_and_runs(tmp_path) -> None:
         f"{HEAD}a,3,we <b>win</b>,{HERE_TOLD},kdg run x,,a note\nb,4,we often win,{HERE_TOLD},kdg run x,,another\n"
         "c,5,it is nice,,,not testable,no number\n"
     )
-    of = claims_page.asked_of([Paper("p0", "Nobody, 1999", tmp_path, [])], tmp_path)
+    of = claims_page.asked_of([Paper("p0", "Nobody, 1999", tmp_path, [])], tmp_path, Kept())
     assert claims_page.summary(of)[-1] == "| p0 | 3 | 1 | 1 | 0 | 0 | 0 | 0 | 1 |"
     text = claims_page.markdown(of, ["Scale: smoke"])
     assert "### p0, b: partly (1 of 2)\n\n> we often win (page 4)" in text and "- **fails**: two is more than five. 2" in text

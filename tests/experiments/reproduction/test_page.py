@@ -52,8 +52,11 @@ def test_every_number_has_a_verdict_and_its_reason(tmp_path) -> None:
     told = write([of], [task], "smoke", tmp_path / "out", "kdg reproduce", tmp_path / "page")
     assert "| p0 | 5 | 1 | 0 | 1 | 0 | 0 | 0 | 1 | 1 | 1 | 50 % |" in told
     text = (tmp_path / "page" / "page.md").read_text()
-    assert "| Forest | error | 0.25 | 0.25 ± 0.01 (n = 2) | 0.00 | 0.03 | match |  | – |" in text
-    assert "differs, same ranking | 1 | 0.30 ± 0.00 (n = 2) |" in text and "\n1. It is another network. (run 7)\n" in text
+    assert "| Forest | error | match |  | 0.25 | 0.25 ± 0.01 (n = 2) | 0.00 | 0.03 | – |" in text
+    assert (
+        "| <b>Net</b> | error | differs, same ranking | 1 | 0.50 | 0.70 ± 0.01 (n = 2) | 0.20 | 0.02 | 0.30 ± 0.00 (n = 2) |" in text
+        and "\n1. It is another network. (run 7)\n" in text
+    )
     assert "Nothing of it can be run here. Published: Net error 0.75; Other error –." in text and "1. photos can be had from nobody" in text
     assert (
         "1 of the 2 published numbers that can be run here match or are bettered (50 %)" in text and "all together 50 % where 70 %" in text
@@ -61,8 +64,9 @@ def test_every_number_has_a_verdict_and_its_reason(tmp_path) -> None:
     assert "Settings of the paper: photos rows 500." in text
     assert "At scale smoke: two seeds." in text
     cells = pd.read_csv(tmp_path / "page" / "cells.csv")
-    assert cells.verdict.tolist() == ["match", "differs, same ranking", "not runnable here", "lost in the text", "a setting"]
-    assert cells["ours: wide"].tolist()[1] == pytest.approx(0.3)
+    of_paper = cells[cells.variant.isna()]
+    assert of_paper.verdict.tolist() == ["match", "differs, same ranking", "not runnable here", "lost in the text", "a setting"]
+    assert cells[cells.variant == "wide"].ours.tolist() == pytest.approx([0.3])
 
 
 def test_the_page_needs_nothing_else(tmp_path) -> None:
@@ -84,7 +88,7 @@ def test_what_is_computed_is_kept(tmp_path) -> None:
     assert _run([task]) == 0 and _run([task]) == 0
     assert len(calls) == 1 and task.n_done() == 1
     write([of], [task], "smoke", tmp_path / "out", "kdg reproduce", tmp_path / "page")
-    assert "| Forest | error | 0.25 | 0.25 ± 0.01 (n = 2) | 0.00 | 0.03 | match |" in (tmp_path / "page" / "page.md").read_text()
+    assert "| Forest | error | match |  | 0.25 | 0.25 ± 0.01 (n = 2) | 0.00 | 0.03 |" in (tmp_path / "page" / "page.md").read_text()
 
 
 def test_the_estimate_is_by_table(tmp_path) -> None:
