@@ -54,7 +54,7 @@ def main() -> None:
 def draw_stored(arguments: argparse.Namespace) -> None:
     """Figures 2 and 5 to 8 of the numbers that the authors stored, which need no run; twelve tables a page, as theirs, at whole radii."""
     stored = published_numbers()
-    stored = stored[stored["at"].isna() | (stored["at"] % 1 == 0)]
+    stored = stored[stored["at"].isna() | ((stored["at"] >= 1) & (stored["at"] % 1 == 0))]
     _save(figure2(stored, arguments.threshold), arguments.to / "figure2_published")
     for number, page in enumerate(pages(stored, rows_a_page=12), start=5):
         _save(page, arguments.to / f"figure{number}_published")

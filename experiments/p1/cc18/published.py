@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +10,8 @@ import pandas as pd
 
 from experiments.common.markdown import head, line, number, signed
 from experiments.common.published import read_published
-from experiments.common.runs import runs_of_tables
-from experiments.p1.cc18.records import Tables, frame, label, order, tables
+from experiments.common.runs import Record, runs_of_tables
+from experiments.p1.cc18.records import EUCLIDEAN, Tables, frame, label, method_of, order, tables
 from experiments.p1.cc18.sizes import at_sizes, improvement_by_size
 from experiments.p1.cc18.statistics import median
 from kdgraph.metrics import absolute_improvement
@@ -21,11 +21,17 @@ NAMES = {"random_forest": ("random_forest", "kdf"), "mlp": ("relu network", "kdn
 """Parent of a run → what ``published.csv`` calls it, and the method on it."""
 N_TABLES = 45
 SIZES = (100, 300, 1000, 3000, 8999)
-MEASURES = {"error": "error", "ece_by_edges": "ECE", "mmc@1": "confidence at r=1", "mmc@5": "confidence at r=5"}
+MEASURES = {
+    "error": "error",
+    "ece_by_edges": "ECE",
+    "mmc@0": "confidence on test rows",
+    "mmc@1": "confidence at r=1",
+    "mmc@5": "confidence at r=5",
+}
 
 
-def published_numbers(priors: pd.Series | None = None, folder: Path = HERE) -> pd.DataFrame:
-    """The stored numbers as :func:`~experiments.p1.cc18.records.frame` has ours: of distances the geodesic one, tables by their number.
+def published_numbers(priors: pd.Series | None = None, folder: Path = HERE, distance: str = "geodesic") -> pd.DataFrame:
+    """The stored numbers as :func:`~experiments.p1.cc18.records.frame` has ours, tables by their number.
 
     What was measured on spheres goes with the largest sample of its table; one table, 23517, has nothing else and is not here.
 
@@ -33,18 +39,23 @@ def published_numbers(priors: pd.Series | None = None, folder: Path = HERE) -> p
     ----------
     priors : number of a table (text) → the largest share of a class. What is stored is mean confidence; with these it gives OCE too, the
         distance of the mean to the prior, on tables that are among them.
+    distance : of KDF and KDN; "euclidean" too.
     """
     stored = read_published(folder)
-    rows = [stored[stored.method == name].assign(parent=parent, method=method) for parent in NAMES for name, method in _methods(parent)]
+    rows = [
+        stored[stored.method == name].assign(parent=parent, method=method)
+        for parent in NAMES
+        for name, method in _methods(parent, distance)
+    ]
     numbers = pd.concat(rows, ignore_index=True)
     largest = numbers.dataset.map(numbers.groupby("dataset").n_train.max())
     numbers = numbers.assign(
-        learn=numbers.n_train.fillna(largest), at=numbers.radius.where(numbers.radius > 0), seed=0, openml=numbers.dataset.astype(int),
+        learn=numbers.n_train.fillna(largest), at=numbers.radius, seed=0, openml=numbers.dataset.astype(int),
     ).drop(columns=["item", "kind", "page", "source", "n_train", "radius", "note"])  # fmt: skip
     numbers = numbers[largest.notna()].astype({"learn": int})
     if priors is None:
         return numbers
-    confidence = numbers[(numbers.metric == "mmc") & numbers["at"].notna() & numbers.dataset.isin(priors.index)]
+    confidence = numbers[(numbers.metric == "mmc") & (numbers["at"] > 0) & numbers.dataset.isin(priors.index)]
     oce = (confidence.value - confidence.dataset.map(priors)).abs()
     return pd.concat([numbers, confidence.assign(metric="oce", value=oce)], ignore_index=True)
 
@@ -97,8 +108,16 @@ def by_size(ours: pd.DataFrame, published: pd.DataFrame, parent: str, threshold:
 
 
 def measured(folder: Path) -> pd.DataFrame:
-    """Of the runs of ``paper/p1/cc18`` below a folder, as :func:`in_published_terms`."""
-    return in_published_terms(frame(runs_of_tables("paper/p1/cc18", folder)))
+    """Of the runs of ``paper/p1/cc18`` below a folder, with Euclidean distances too, as :func:`in_published_terms`."""
+    return of_records(runs_of_tables("paper/p1/cc18", folder, free=["calibrator.distance"]))
+
+
+def of_records(records: Sequence[Record]) -> pd.DataFrame:
+    """The same of records. Euclidean distances have tables of their own, so a seed that they lack stays with the others."""
+    euclidean, others = ([record for record in records if method_of(record).endswith(EUCLIDEAN) == is_one] for is_one in (True, False))
+    also = in_published_terms(frame(euclidean))
+    also = also[also.method.str.endswith(EUCLIDEAN)] if len(also) else also  # their parents are those of the others
+    return pd.concat([in_published_terms(frame(others)), also], ignore_index=True)
 
 
 def in_published_terms(numbers: pd.DataFrame) -> pd.DataFrame:
@@ -116,7 +135,7 @@ def in_published_terms(numbers: pd.DataFrame) -> pd.DataFrame:
 
 def _of_seed(numbers: pd.DataFrame, parent: str) -> Iterator[dict[str, Any]]:
     """Improvements by size; then medians, quartiles and counts at the largest samples."""
-    called = {method: name for name, method in _methods(parent)}
+    called = {method: name for distance in ("geodesic", EUCLIDEAN) for name, method in _methods(parent, distance)}
     none = float("nan")
     for metric in ("error", "ece_by_edges"):
         found = improvement_by_size(numbers, metric, threshold=0)
@@ -163,6 +182,8 @@ def _shared(ours: Tables, published: pd.DataFrame) -> tuple[Tables, dict[str, st
     return theirs, {str(n): dataset for dataset, n in sorted(ours.openml.items(), key=lambda item: item[1]) if str(n) in theirs.datasets}
 
 
-def _methods(parent: str) -> list[tuple[str, str]]:
+def _methods(parent: str, distance: str) -> list[tuple[str, str]]:
+    """What ``published.csv`` calls it, and what :mod:`experiments.p1.cc18.records` does."""
     name, method = NAMES[parent]
-    return [(name, "parent"), (f"{method} geodesic", method), (f"isotonic on {name}", "isotonic"), (f"sigmoid on {name}", "sigmoid")]
+    ours = f"{method}_{EUCLIDEAN}" if distance == EUCLIDEAN else method
+    return [(name, "parent"), (f"{method} {distance}", ours), (f"isotonic on {name}", "isotonic"), (f"sigmoid on {name}", "sigmoid")]

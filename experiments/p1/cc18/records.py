@@ -14,11 +14,15 @@ from experiments.common.runs import Record
 
 PARENTS = {"random_forest": "random forest", "mlp": "network"}
 """Parent of a run → what people read."""
+EUCLIDEAN = "euclidean"
+"""Ends the name of a method whose distances these are; those of others are geodesic."""
 METHODS = {
     "parent": "parent",
     "refit": "refit on all rows",
     "kdf": "KDF",
     "kdn": "KDN",
+    f"kdf_{EUCLIDEAN}": "KDF, Euclidean",
+    f"kdn_{EUCLIDEAN}": "KDN, Euclidean",
     "isotonic": "isotonic",
     "sigmoid": "sigmoid",
     "temperature": "temperature",
@@ -109,8 +113,9 @@ def label(method: str, parent: str = "") -> str:
 def frame(records: Iterable[Record]) -> pd.DataFrame:
     """One row for each number of each run: columns :data:`KEY`, ``openml, metric, at, value``. The parent counts once.
 
-    ``at`` is the radius of a sphere, NaN on test rows. Beside :data:`ON_TEST` and, from radius 1 on, :data:`ON_SPHERES` there are the
-    metrics ``prior``, the largest share of a class, and ``calibration_nll``, which the calibrator says of itself.
+    ``at`` is the radius of a sphere, NaN on test rows; but the confidence of test rows, ``mmc``, is at 0, where the published figures have
+    it. Beside :data:`ON_TEST` and, from radius 1 on, :data:`ON_SPHERES` there are the metrics ``prior``, the largest share of a class, and
+    ``calibration_nll``, which the calibrator says of itself.
 
     Raises
     ------
@@ -158,8 +163,10 @@ def parents_of(numbers: pd.DataFrame) -> list[str]:
 
 
 def method_of(record: Record) -> str:
-    """The calibrator's name, with ``gated_`` before it if there is a gate."""
+    """The calibrator's name, with ``gated_`` before it if there is a gate, and what its distances are after it if Euclidean."""
     calibrator = record["calibrator"].removesuffix("_on_network")  # a parent's candidates are its own; the choice among them is one method
+    if record["config"]["calibrator"].get("distance") == EUCLIDEAN:
+        calibrator = f"{calibrator}_{EUCLIDEAN}"
     return calibrator if record["gate"] == "none" else f"gated_{calibrator}"
 
 
@@ -185,12 +192,12 @@ def _rows(record: Record) -> Iterable[Record]:
     for method in ("parent", known["method"]):
         yield {**shared, "method": method, "metric": "prior", "value": max(about["prior"])}
     for entry in record["metrics"]:
-        radius = entry["params"].get("radius", np.nan)
-        on_test = entry["on"] == "test" and entry["metric"] in ON_TEST
-        if on_test or (entry["ood"] == "sphere" and entry["metric"] in ON_SPHERES and radius >= 1):
+        on_test = entry["on"] == "test" and entry["metric"] in (*ON_TEST, "mmc")
+        at = 0.0 if on_test and entry["metric"] == "mmc" else entry["params"].get("radius", np.nan)
+        if on_test or (entry["ood"] == "sphere" and entry["metric"] in ON_SPHERES and at >= 1):
             method = "parent" if entry["of"] == "parent" else known["method"]
             value = np.nan if entry["value"] is None else entry["value"]
-            yield {**shared, "method": method, "metric": entry["metric"], "at": radius, "value": value}
+            yield {**shared, "method": method, "metric": entry["metric"], "at": at, "value": value}
 
 
 def _key(record: Record) -> Record:

@@ -78,9 +78,15 @@ def test_figure_2_of_the_stored_numbers_is_what_was_published() -> None:
     measured = in_published_terms(published_numbers())
     cells = [cell for cell in cells_of(PAPER, PUBLISHED, measured) if cell.ours is not None and cell.published["item"] == "Figure 2"]
     far = [cell for cell in cells if not np.isnan(cell.published["radius"])]
-    assert len(cells) == 94 - 5 - 2 and len(far) == 3 + 7 + 1  # but test rows' confidence and Euclidean distances
-    for cell in (cell for cell in cells if cell not in far):  # far ones are of one table more
+    assert len(cells) == 94 - 2 and len(far) == 5 + 3 + 7 + 1  # but Euclidean distances
+    for cell in (cell for cell in cells if cell not in far):  # far ones, and the test rows beside them, are of one table more
         assert cell.ours is not None and cell.ours.mean == pytest.approx(cell.published["value"], abs=6e-4), cell.published
+
+
+def test_euclidean_distances_of_the_stored_numbers_are_what_was_published() -> None:
+    measured = in_published_terms(published_numbers(distance="euclidean"))
+    of = measured[measured.method.str.endswith("euclidean")]
+    assert of.method.tolist() == ["kdn euclidean", "kdf euclidean"] and of.value.round(3).tolist() == [-0.284, -0.222]
 
 
 def test_the_transformer_is_table_1_and_lenet_stands_beside_both() -> None:

@@ -19,13 +19,13 @@ def record() -> Callable[..., Record]:
     """A record; ``values`` and ``of_parent`` are its numbers where they differ from the usual, of spheres by radius."""
 
     def make(
-        dataset="a", method="kdf", *, parent="random_forest", seed=0, learn=100, k="auto",
+        dataset="a", method="kdf", *, parent="random_forest", seed=0, learn=100, k="auto", distance=None,
         of_parent=None, values=None, openml=None, prior=(0.5, 0.3, 0.2), nll=None,
     ) -> Record:  # fmt: skip
         calibrator = method.removeprefix("gated_")
         source = {} if openml is None else {"source": "openml", "id": openml}
         return {
-            "config": {"dataset": {"name": dataset}, "calibrator": {"name": calibrator, "k": k}, "seed": seed},
+            "config": {"dataset": {"name": dataset}, "calibrator": {"name": calibrator, "k": k, "distance": distance}, "seed": seed},
             "dataset": {"name": dataset, "n_train": learn - 30, "n_calibration": 30, "prior": list(prior), "source": source},
             "parent": parent,
             "calibrator": calibrator,

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from experiments.p1.cc18.claims import claims
-from experiments.p1.cc18.published import HERE, N_TABLES, SIZES, beside, priors_of, published_numbers, table_by_table
+from experiments.p1.cc18.published import HERE, N_TABLES, SIZES, beside, of_records, priors_of, published_numbers, table_by_table
 from experiments.p1.cc18.records import frame, tables
 from experiments.p1.cc18.sizes import at_sizes, improvement_by_size
 
@@ -81,3 +81,24 @@ def test_published_stands_beside_ours_on_shared_tables(record) -> None:
     assert "Medians over 1 of the 45 published tables." in beside(found, published_numbers())
     assert "| 6 | letter | 8,999 / 8,000 | .053 / .100 | .055 / .050 |" in table_by_table(found, published_numbers())
     assert "No table of these runs" in beside(tables(frame([record()]), "random_forest"), published_numbers())
+
+
+def test_euclidean_runs_take_no_seed_from_the_others(record) -> None:
+    """The parent's error is .1, on three tables; only one seed has Euclidean distances."""
+    runs = [record(name, seed=seed, values={"error": 0.09}) for name in "abc" for seed in (0, 1)]
+    runs += [record(name, distance="euclidean", values={"error": 0.15}) for name in "abc"]
+    found = of_records(runs)
+    improvement = found[(found.metric == "relative improvement in error, median of tables") & found.n_train.isna()]
+    assert dict(improvement.groupby("method").value.apply(list)) == {
+        "kdf geodesic": pytest.approx([0.1, 0.1]),
+        "kdf euclidean": pytest.approx([-0.5]),
+    }
+    assert found[found.metric == "error, median of tables"].groupby("method").seed.apply(list).to_dict() == {
+        "kdf geodesic": [0, 1],
+        "random_forest": [0, 1],
+    }
+
+
+def test_the_confidence_of_test_rows_is_at_radius_0(record) -> None:
+    found = of_records([record(name, values={"mmc": 0.9}, of_parent={"mmc": 0.8}) for name in "abc"])
+    assert found[found.radius == 0].set_index("method").value.to_dict() == {"kdf geodesic": 0.9, "random_forest": 0.8}
