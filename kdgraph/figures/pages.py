@@ -30,7 +30,7 @@ ROWS = 10
 """Data sets on a page of 9.3 inches; Dey et al. have 12."""
 
 
-def dataset_pages(panels: Mapping[str, Panels], *, band_of: str, rows: int = ROWS) -> list[Figure]:
+def dataset_pages(panels: Mapping[str, Panels], *, band_of: str | None, rows: int = ROWS) -> list[Figure]:
     """One row for each data set, as Figures 5 to 8 of Dey et al.: each quantity for each group of models, on as many pages as it takes.
 
     Lines are medians over repetitions, bands go from their 25 % to their 75 % quantile; a quantity that was measured at one value of its
@@ -41,7 +41,7 @@ def dataset_pages(panels: Mapping[str, Panels], *, band_of: str, rows: int = ROW
     ----------
     panels : row → group → quantity → :class:`Repeated`. What a row lacks of another's groups and quantities stays empty. The curves of all
         groups have the same names, the parent's first.
-    band_of : what the repetitions are, e.g. "10 seeds".
+    band_of : what the repetitions are, e.g. "10 seeds"; None where there is one, so that nothing has a band.
     rows : the most on a page.
 
     Returns
@@ -61,7 +61,7 @@ def dataset_pages(panels: Mapping[str, Panels], *, band_of: str, rows: int = ROW
         return [_page({row: panels[row] for row in shown[i : i + rows]}, columns, names, band_of) for i in range(0, len(shown), rows)]
 
 
-def _page(panels: Mapping[str, Panels], columns: list[Column], names: list[str], band_of: str) -> Figure:
+def _page(panels: Mapping[str, Panels], columns: list[Column], names: list[str], band_of: str | None) -> Figure:
     figure = new_figure(FULL_WIDTH, HEAD + len(panels) * HEIGHT + (len(panels) - 1) * GAP + BOTTOM)
     lefts, width = places(columns, _NAME, _TICKS)
     head(figure, lefts, width, names, band_of)

@@ -129,8 +129,8 @@ def one_scale_a_quantity(drawn: Mapping[Column, Axes]) -> None:
             axes.set_ylim(low - room, high + room)
 
 
-def head(figure: Figure, lefts: Mapping[Column, float], width: float, names: Sequence[str], band_of: str) -> None:
-    """What the lines are, and above the first row what its columns are."""
+def head(figure: Figure, lefts: Mapping[Column, float], width: float, names: Sequence[str], band_of: str | None) -> None:
+    """What the lines are, and their bands if there are any, and above the first row what its columns are."""
     total, height = figure.get_size_inches()
     lines = [Line2D([], [], label=name, linewidth=1.1) for name in names]
     for line, role in zip(lines, roles(names).values(), strict=True):
@@ -138,8 +138,9 @@ def head(figure: Figure, lefts: Mapping[Column, float], width: float, names: Seq
     spacing = 1.4 if len(names) <= 4 else 0.8  # beside five names the note just has room
     place = {"loc": "upper left", "bbox_to_anchor": (NAME / total, 1), "borderaxespad": 0.25}
     figure.legend(handles=lines, ncols=len(lines), columnspacing=spacing, **place)
-    note = f"lines: medians, bands: 25 to 75 % of {band_of}"
-    figure.text(1 - RIGHT / total, 1 - 0.1 / height, note, ha="right", va="center", fontsize=NOTE_SIZE, color=GREY)
+    if band_of is not None:
+        note = f"lines: medians, bands: 25 to 75 % of {band_of}"
+        figure.text(1 - RIGHT / total, 1 - 0.1 / height, note, ha="right", va="center", fontsize=NOTE_SIZE, color=GREY)
     for group in dict.fromkeys(group for group, _ in lefts):
         inside = [left for (other, _), left in lefts.items() if other == group]
         ends, y = (min(inside) / total, (max(inside) + width) / total), (height - HEAD + 1.2 * LINE) / height

@@ -55,6 +55,12 @@ def test_a_single_size_gives_a_point_and_a_bar_for_each_model() -> None:
         np.testing.assert_allclose(bar.get_ydata(), np.quantile(values, [0.25, 0.75]))
 
 
+@pytest.mark.parametrize(("band_of", "notes"), [("3 seeds", ["lines: medians, bands: 25 to 75 % of 3 seeds"]), (None, [])])
+def test_bands_are_told_where_there_are_repetitions(band_of, notes) -> None:
+    (figure,) = dataset_pages(rows(1), band_of=band_of)
+    assert [text.get_text() for text in figure.texts if "band" in text.get_text()] == notes
+
+
 def test_panels_below_each_other_have_one_range() -> None:
     given = rows(1, sizes=(100, 300)) | {"large": {"forest": quantities((120, 9000)), "network": quantities((120, 9000))}}
     (figure,) = dataset_pages(given, band_of="3 seeds")

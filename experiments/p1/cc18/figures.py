@@ -59,7 +59,7 @@ def pages(numbers: pd.DataFrame, rows_a_page: int = ROWS_A_PAGE) -> list[Figure]
         for dataset in names
     }
     seeds = [n for one in found.values() for n in one.seeds]
-    return dataset_pages(rows, band_of=counted(seeds, "seed"), rows=rows_a_page)
+    return dataset_pages(rows, band_of=counted(seeds, "seed") if max(seeds) > 1 else None, rows=rows_a_page)
 
 
 def _shown(found: Tables) -> list[str]:
