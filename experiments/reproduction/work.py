@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import cached_property
 from pathlib import Path
 
 import pandas as pd
@@ -22,13 +23,19 @@ _NAMED = 2
 
 @dataclass(frozen=True)
 class Task:
-    """A study at one scale, its sweeps, and the folder of all runs."""
+    """A study at one scale, words of ``kdg run`` that say how its runs are launched, and the folder of all runs."""
 
     paper: Paper
     study: Study
     size: Size
-    sweeps: Sequence[Plan]
+    launching: Sequence[str]
     out: Path
+
+    @cached_property
+    def sweeps(self) -> list[Plan]:
+        """Of its runs; composing them takes seconds, and what has been composed before is not composed again."""
+        sweeps = [plan([*words, f"out={self.out}", *self.launching], multirun=True) for words in self.size.runs]
+        return [sweep.knowing(Index.of(sweep).known()) for sweep in sweeps]
 
     @property
     def n_runs(self) -> int:
@@ -66,7 +73,7 @@ class Task:
 
 
 def tasks_of(papers: Iterable[Paper], scale: Scale, out: Path, launching: Sequence[str] = ()) -> Iterator[Task]:
-    """Every study that is done at this scale; what has been composed before is not composed again.
+    """Every study that is done at this scale.
 
     Parameters
     ----------
@@ -78,9 +85,7 @@ def tasks_of(papers: Iterable[Paper], scale: Scale, out: Path, launching: Sequen
     for paper in papers:
         for study in paper.studies:
             if scale in study.sizes:
-                size = study.sizes[scale]
-                sweeps = [plan([*words, f"out={out}", *launching], multirun=True) for words in size.runs]
-                yield Task(paper, study, size, [sweep.knowing(Index.of(sweep).known()) for sweep in sweeps], out)
+                yield Task(paper, study, study.sizes[scale], launching, out)
 
 
 def estimate(tasks: Sequence[Task]) -> str:

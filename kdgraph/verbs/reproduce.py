@@ -35,7 +35,8 @@ def main(arguments: list[str]) -> int:
     out = Path(args.out) / args.scale
     papers = chosen([word for word in args.words if "=" not in word])
     tasks = list(tasks_of(papers, args.scale, out, _launching(args.words)))
-    show(estimate(tasks))
+    if args.plan or not args.no_runs:
+        show(estimate(tasks))
     if args.plan:
         return 0
     code = 0 if args.no_runs else _run(tasks)
