@@ -108,6 +108,8 @@ class ScoreMap(Uncalibrated):
     estimator, calibration_size, random_state : as in :class:`Uncalibrated`.
     method : "isotonic" (Zadrozny and Elkan 2001) or "sigmoid" (Platt 1999), each class against the rest; or "temperature" (Guo et al.
         2017), one number that divides all logits: those of ``decision_function``, or log probabilities of a parent that has none.
+        The first two take the probability of each class; of a parent that has a ``decision_function`` too, such as a network, its log
+        odds: a logit alone says nothing of its class, for all of a row may be raised together.
     """
 
     _: KW_ONLY
@@ -115,6 +117,16 @@ class ScoreMap(Uncalibrated):
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         self.calibrated_ = score_map(self.estimator_, self.method, calibration, self.classes_)
+
+
+class AgainstTheRest(FrozenEstimator):
+    """A fitted classifier of several classes whose scores are the log odds of each class against all others."""
+
+    def decision_function(self, X) -> np.ndarray:
+        """Float[n, K]; of a probability of 0 or 1 that of the nearest number."""
+        inside = np.finfo(np.float64)
+        proba = np.clip(self.estimator.predict_proba(X).astype(np.float64), inside.tiny, 1 - inside.epsneg)
+        return np.log(proba) - np.log1p(-proba)
 
 
 def _last_of(parent: Any) -> Any:
@@ -128,6 +140,8 @@ def score_map(parent: Any, method: MapName, rows: Rows, classes: np.ndarray) -> 
     They need some of every one of the ``classes``, [K]; for "temperature", some of two of them.
     """
     frozen = parent if isinstance(parent, FrozenEstimator) else FrozenEstimator(parent)
+    if method != "temperature" and len(classes) > 2 and hasattr(frozen, "decision_function") and hasattr(frozen, "predict_proba"):
+        frozen = AgainstTheRest(frozen.estimator)
     missing = np.setdiff1d(np.arange(len(classes)), rows.y)
     if method == "temperature" and len(missing) >= len(classes) - 1:
         found = classes[np.unique(rows.y)].tolist()

@@ -7,15 +7,17 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.optimize import minimize_scalar
-from scipy.special import log_softmax, softmax
+from scipy.optimize import minimize, minimize_scalar
+from scipy.special import expit, log_expit, log_softmax, logit, softmax
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
+from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 
 from kdgraph.calibration import Refit, Retrained, ScoreMap, Uncalibrated
@@ -53,6 +55,52 @@ def test_maps_are_scikit_learns_on_the_calibration_rows(rows, parent, method):
     bare = fit(ScoreMap(clone(parent), method=method), rows)
     assert np.array_equal(bare.predict_proba(test), expected.predict_proba(test))
     assert not np.array_equal(found.predict_proba(test), parent.predict_proba(test))
+
+
+def of_each_class(method: str, proba: np.ndarray, y: np.ndarray, test: np.ndarray) -> np.ndarray:
+    """Naive: for each class a map of its probability fitted against all others, Platt's of log odds with his targets; normalised."""
+
+    def mapped(p: np.ndarray, of: np.ndarray, at: np.ndarray) -> np.ndarray:
+        if method == "isotonic":
+            return IsotonicRegression(out_of_bounds="clip").fit(logit(p), of).predict(logit(at))
+        hits, n = of.sum(), len(of)
+        target = np.where(of, (hits + 1) / (hits + 2), 1 / (n - hits + 2))
+
+        def loss(ab):
+            z = ab[0] * logit(p) + ab[1]
+            return -np.sum(target * log_expit(z) + (1 - target) * log_expit(-z))
+
+        slope, offset = minimize(loss, [1.0, 0.0], method="Nelder-Mead", options={"xatol": 1e-8, "fatol": 1e-10}).x
+        return expit(slope * logit(at) + offset)
+
+    columns = [mapped(proba[:, c], y == c, test[:, c]) for c in range(proba.shape[1])]
+    return np.stack(columns, axis=1) / np.sum(columns, axis=0)[:, None]
+
+
+@pytest.mark.parametrize("method", ["isotonic", "sigmoid"])
+def test_maps_of_a_parent_with_logits_take_each_class_against_all_others(rows, method):
+    """Two optimisers of one convex loss agree to 1e-4."""
+    X, y, X_calibration, y_calibration, test = rows
+    parent = LogisticRegression(C=100).fit(X, y)
+    found = fit(ScoreMap(FrozenEstimator(parent), method=method), rows).predict_proba(test)
+    labels = np.searchsorted(parent.classes_, y_calibration)
+    expected = of_each_class(method, parent.predict_proba(X_calibration), labels, parent.predict_proba(test))
+    np.testing.assert_allclose(found, expected, atol=1e-4)
+
+
+class Raised(LogisticRegression):
+    """Its logits, all of a row raised by a number that depends on the row: the probabilities are the same."""
+
+    def decision_function(self, X):
+        logits = super().decision_function(X)
+        return logits if logits.ndim == 1 else logits + 5 * np.sin(9 * np.asarray(X))[:, :1]
+
+
+@pytest.mark.parametrize("method", ["isotonic", "sigmoid", "temperature"])
+def test_what_raises_all_logits_of_a_row_changes_nothing(rows, method):
+    """Beyond rounding, as a softmax of raised logits does."""
+    as_it_is, raised = (fit(ScoreMap(kind(C=100), method=method), rows).predict_proba(rows[4]) for kind in (LogisticRegression, Raised))
+    np.testing.assert_allclose(raised, as_it_is, atol=1e-6)
 
 
 def test_the_parent_inside_has_seen_only_training_rows(rows, parent):
@@ -98,8 +146,8 @@ def test_weights_reach_parents_and_maps(rows, parent):
 
 def test_any_classifier_can_be_a_parent(rows):
     X, y, X_calibration, y_calibration, test = rows
-    expected = CalibratedClassifierCV(FrozenEstimator(LogisticRegression().fit(X, y)), method="sigmoid", ensemble=False)
-    found = fit(ScoreMap(LogisticRegression(), method="sigmoid"), rows)
+    expected = CalibratedClassifierCV(FrozenEstimator(GaussianNB().fit(X, y)), method="sigmoid", ensemble=False)
+    found = fit(ScoreMap(GaussianNB(), method="sigmoid"), rows)
     assert np.array_equal(found.predict_proba(test), expected.fit(X_calibration, y_calibration).predict_proba(test))
 
 
