@@ -28,6 +28,16 @@ def mnist(folder: Path) -> list[Claim]:
     return kept(folder, "p2_mnist")
 
 
+def fully_trained(folder: Path) -> list[Claim]:
+    """Of ensembles whose scores are nearly all 1: ``python -m experiments.p2.mnist --scale workstation --recipes fully_trained --keep``."""
+    return kept(folder, "p2_mnist_fully_trained")
+
+
+def bandwidths(folder: Path) -> list[Claim]:
+    """Of kernel densities on records of several classifiers, which ``python -m experiments.p2.bandwidths --keep`` fitted and judged."""
+    return kept(folder, "p2_bandwidths")
+
+
 def label_shift(folder: Path) -> list[Claim]:
     """Of the use-sets that ``python -m experiments.p2.label_shift --keep`` drew from a record of scores."""
     return kept(folder, "p2_label_shift")

@@ -16,9 +16,11 @@ from pathlib import Path
 import numpy as np
 
 from experiments.common.claims import Claim, keep, verdicts
+from experiments.common.markdown import counted
 from experiments.common.pictures import save_picture
 from experiments.p2.mnist import figures
-from experiments.p2.mnist.claims import claims
+from experiments.p2.mnist.claims import claims, of_fully_trained
+from experiments.p2.mnist.ensembles import of_ensembles
 from experiments.p2.mnist.measure import measure, measured, members_of
 from experiments.p2.mnist.pool import Combine, Pool, train
 from experiments.p2.mnist.tables import by_class, overall
@@ -41,12 +43,17 @@ SAYS = {
 FIGURE_16 = ("well_trained", "fully_trained")
 """Recipes that stand in that figure, of one ensemble; about medians over ensembles they say nothing."""
 
+KEPT = {"under_trained": "p2_mnist", "fully_trained": "p2_mnist_fully_trained"}
+"""Recipes whose claims are kept, and under which name."""
+CURVES = 20
+"""Ensembles whose bins and curves are compared, which takes seconds for each."""
+
 
 def main() -> None:
     """Do all that the scale asks for."""
     arguments = _arguments()
     wanted = {name: sizes for name, sizes in SCALES[arguments.scale].items() if name in (arguments.recipes or SAYS)}
-    told: list[Claim] = []
+    told: dict[str, list[Claim]] = {}
     for recipe, (networks, ensembles) in wanted.items():
         folder = arguments.to / recipe
         _told(train(folder, recipe, networks, threads=arguments.threads), -(-networks // 10), "blocks of ten networks")
@@ -54,28 +61,46 @@ def main() -> None:
         for combine in arguments.combine:
             _told(measure(pool, ensembles, combine, n_jobs=arguments.n_jobs), ensembles // 20, "parts of twenty ensembles")
             print(_text(pool, recipe, ensembles, combine))
-            if recipe == "under_trained":
-                of = f"{ensembles} ensembles of {pool.size} networks, {combine.replace('_', ' ')}"
-                told += [replace(one, text=f"{of}: {one.text}") for one in claims(measured(pool, ensembles, combine))]
+            if recipe in KEPT:
+                asked = list(_asked(pool, recipe, ensembles, combine))
+                print("\n" + verdicts(asked))
+                told.setdefault(KEPT[recipe], []).extend(asked)
             _draw(pool, recipe, ensembles, combine, arguments.figures)
     if arguments.keep is not None:
-        keep(told, arguments.keep, "p2_mnist")
+        for name, asked in told.items():
+            keep(asked, arguments.keep, name)
+
+
+def _asked(pool: Pool, recipe: str, ensembles: int, combine: Combine) -> Iterator[Claim]:
+    """Claims that are kept, each with what it was asked of."""
+    found, few = measured(pool, ensembles, combine), min(ensembles, CURVES)
+    if recipe == "under_trained":
+        told = [(ensembles, claims(found)), (few, of_ensembles(pool, few, combine))]
+    else:
+        told = [(ensembles, of_fully_trained(found, _saturated(pool, combine)))]
+    for n, parts in told:
+        of = f"{counted([n], 'ensemble')} of {pool.size} networks, {combine.replace('_', ' ')}"
+        yield from (replace(one, text=f"{of}: {one.text}") for one in parts)
+
+
+def _saturated(pool: Pool, combine: Combine) -> float:
+    """Share of test set 1 whose score exceeds .99, of the first ensemble."""
+    together = pool.ensemble(members_of(0, pool.size), combine)
+    return float(np.mean(together["1"].max(axis=1) > 0.99))
 
 
 def _text(pool: Pool, recipe: str, ensembles: int, combine: Combine) -> str:
     found = measured(pool, ensembles, combine)
     single = {name: (said.argmax(axis=2) == pool.labels[name]).mean(axis=1) for name, said in pool.log_proba.items()}
-    together = pool.ensemble(members_of(0, pool.size), combine)
-    saturated = np.mean(together["1"].max(axis=1) > 0.99)
     lines = [
         f"\n## {recipe}, {combine}: {SAYS[recipe]}\n",
         f"{pool.size} networks, {np.median(single['1']):.2%} of test set 1 right and {np.median(single['2']):.2%} of test set 2 (medians); "
-        f"{ensembles} ensembles of ten; of the first one {saturated:.0%} of the scores exceed .99.\n",
+        f"{ensembles} ensembles of ten; of the first one {_saturated(pool, combine):.0%} of the scores exceed .99.\n",
         overall(found), "\nMedians over ensembles (half of them lie in the brackets).\n",
         "NLL by predicted class, medians on test sets 1 / 2:\n", by_class(found, "NLL"),
         "\nECE1 by predicted class:\n", by_class(found, "ECE1"), "\nECE2 by predicted class:\n", by_class(found, "ECE2"),
     ]  # fmt: skip
-    if recipe not in FIGURE_16:
+    if recipe not in {*FIGURE_16, *KEPT}:
         lines += ["", verdicts(claims(found))]
     return "\n".join(lines)
 

@@ -38,6 +38,27 @@ def claims(found: pd.DataFrame) -> Iterator[Claim]:
     yield _others_are_alike(found)
 
 
+def of_fully_trained(found: pd.DataFrame, saturated: float) -> Iterator[Claim]:
+    """Of networks that are fully trained, whose scores are nearly all above .99: the share that is, and the same measurements."""
+    rows = found[(found.metric == "NLL") & (found.test_set == "2")]
+    medians = rows.pivot_table(index="method", columns="class", values="value", aggfunc="median")
+    for name in ("KDE(b_mon)", "CwOC"):
+        yield Claim(
+            f"the NLL of {name} on test set 2 is at or below that of Conf1, which is reasonable here (Section XIII D)",
+            bool(medians.loc[name, ALL] <= medians.loc["Conf1", ALL]),
+            f"{medians.loc[name, ALL]:.4f} against {medians.loc['Conf1', ALL]:.4f}, medians of all rows",
+            ("fully_trained",),
+        )
+    apart = (medians.loc[["CSTS", "TSwA"]] / medians.loc["STS"] - 1).abs()
+    classes = apart.drop(columns=ALL).max()
+    text = f"the NLL of CSTS and TSwA on test set 2 is less than {ALMOST:.0%} from that of STS (Section XV)"
+    nearly = f"{saturated:.0%} of the scores exceed .99"
+    seen = ", ".join(f"{name} {value:.1%}" for name, value in apart[ALL].items())
+    yield Claim(f"{text}, of all rows", bool((apart[ALL] < ALMOST).all()), f"{seen}; {nearly}", ("moot_if_saturated",))
+    seen = f"on {(classes < ALMOST).sum()} of {len(classes)}, at most {classes.max():.1%} on class {classes.idxmax()}; {nearly}"
+    yield Claim(f"{text}, on each class", bool((classes < ALMOST).all()), seen, ("moot_if_saturated",))
+
+
 def by_ensemble(found: pd.DataFrame, metric: str, test_set: str, klass: str = ALL) -> pd.DataFrame:
     """One row for each ensemble, one column for each method."""
     rows = found[(found.metric == metric) & (found.test_set == test_set) & (found["class"] == klass)]

@@ -8,6 +8,7 @@ import pytest
 import torch
 from scipy.special import log_softmax, softmax
 
+from experiments.p2.mnist import __main__ as command
 from experiments.p2.mnist import figures, pool, readings
 from experiments.p2.mnist.claims import claims
 from experiments.p2.mnist.measure import ALL, METHODS, UNCALIBRATED, errors, measure, measured, members_of
@@ -80,6 +81,10 @@ def test_a_study_from_networks_to_tables_and_figures(said, monkeypatch):
     for _, draw in drawn:
         assert draw().axes
     assert len(list(claims(found))) == 9
+    for recipe, of in (("under_trained", {"two_rules_alike_on_mnist", "noise_of_histograms"}), ("fully_trained", {"moot_if_saturated"})):
+        asked = list(command._asked(said, recipe, 3, "mean"))
+        assert of < {name for one in asked for name in one.of}
+        assert all(one.text.startswith(f"3 ensembles of {NETWORKS} networks, mean: ") for one in asked)
 
 
 def numbers(**changed: float) -> pd.DataFrame:

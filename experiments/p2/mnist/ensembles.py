@@ -1,0 +1,94 @@
+"""What Salamon et al. say of Figures 4 and 14 B, asked of scores of MNIST ensembles: bins of both test sets, and curves of two rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+from scipy.stats import chi2
+
+from experiments.common.claims import Claim
+from experiments.p2.mnist.measure import METHODS, fitted, members_of
+from experiments.p2.mnist.pool import Combine, Pool
+from kdgraph.metrics import TopLabel
+
+BINS, EXPECTED = 10, 5
+"""Of Figure 4; and right and wrong rows that a bin must be expected to have on each set, the usual rule of a chi-squared test."""
+LEVEL = 0.05
+GAP = 0.05
+"""Of the confidence, between curves that are almost identical: the paper says no number."""
+LOW, GRID = 0.15, 341
+"""Where the paper's curves begin, and at how many scores up to 1 they are compared."""
+
+
+def of_ensembles(pool: Pool, ensembles: int, combine: Combine) -> Iterator[Claim]:
+    """Both claims, of the first ensembles of a pool: a median over them, as all of them share both test sets."""
+    bins, gaps = [], []
+    for number in range(ensembles):
+        proba = pool.ensemble(members_of(number, pool.size), combine)
+        bins.append(bins_apart(proba, pool.labels))
+        gaps.append(between_rules(proba["1"], pool.labels["1"]))
+    yield _noise(pd.DataFrame(bins, columns=["p", "apart", "bins"]))
+    yield alike(pd.DataFrame(gaps))
+
+
+def bins_apart(proba: dict[str, np.ndarray], labels: dict[str, np.ndarray]) -> tuple[float, int, int]:
+    """Whether noise explains what is between the shares of right rows of both test sets, by predicted class and tenth of the score.
+
+    Parameters
+    ----------
+    proba, labels : test set → Float[n, 10], Int[n].
+
+    Returns
+    -------
+    The p of a chi-squared test of all bins together, how many bins differ at 5 % by themselves, and of how many; NaN of none.
+    """
+    counts = np.stack([_counts(proba[name], labels[name]) for name in ("1", "2")]).astype(float)  # set, class, bin, right
+    rows = counts.sum(axis=3, keepdims=True)
+    both = counts.sum(axis=0, keepdims=True)
+    expected = rows * both / np.maximum(both.sum(axis=3, keepdims=True), 1)
+    enough = (expected >= EXPECTED).all(axis=(0, 3))
+    distance = ((counts - expected) ** 2 / np.where(expected > 0, expected, 1)).sum(axis=(0, 3))[enough]
+    if not len(distance):
+        return np.nan, 0, 0
+    return float(chi2.sf(distance.sum(), len(distance))), int((chi2.sf(distance, 1) < LEVEL).sum()), len(distance)
+
+
+def between_rules(proba: np.ndarray, y: np.ndarray) -> dict[str, float]:
+    """Class → the widest gap between the curves of KDE(b_mon) and KDE(b_mon2) that are fitted to Float[n, 10], Int[n]."""
+    models = [fitted(METHODS[name], proba, y) for name in ("KDE(b_mon)", "KDE(b_mon2)")]
+    score = np.linspace(LOW, 1, GRID)
+    found = {}
+    for k in range(10):
+        rows = np.repeat(((1 - score) / 9)[:, None], 10, axis=1)
+        rows[:, k] = score
+        one, other = (model.predict_confidence(rows) for model in models)
+        found[str(k)] = float(np.abs(one - other).max())
+    return found
+
+
+def _counts(proba: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Int[10, bins, 2]: wrong and right rows by predicted class and bin, which is open below."""
+    top = TopLabel.of(proba)
+    at = np.clip(np.ceil(top.confidence * BINS).astype(int) - 1, 0, BINS - 1)
+    found = np.zeros((10, BINS, 2), dtype=int)
+    np.add.at(found, (top.predicted, at, top.correct(y).astype(int)), 1)
+    return found
+
+
+def _noise(found: pd.DataFrame) -> Claim:
+    p = float(found.p.median())
+    apart = f"{found.apart.median():.0f} of {found.bins.median():.0f} bins differ at {LEVEL:.0%} by themselves"
+    seen = f"p {p:.2g}, {apart} (medians of {len(found)} ensembles)"
+    text = "noise explains the differences between both test sets' shares of right rows by class and tenth of the score (Figure 4)"
+    rule = f"a chi-squared test of all bins with {EXPECTED} expected rows of each kind has p above {LEVEL:g}"
+    return Claim(f"{text}: {rule}, in the median of ensembles", p > LEVEL, seen, ("noise_of_histograms",))
+
+
+def alike(gaps: pd.DataFrame) -> Claim:
+    """Of a row for each ensemble, a column for each class: the widest gap between the curves of both rules."""
+    medians = gaps.median()
+    seen = f"on {(medians < GAP).sum()} of {len(medians)}; " + ", ".join(f"{name} {value:.3f}" for name, value in medians.items())
+    text = f"the curves of b_mon and b_mon2 are less than {GAP:g} apart at every score from {LOW:g} (Figure 14)"
+    return Claim(f"{text}, on each class, in the median of ensembles", bool((medians < GAP).all()), seen, ("two_rules_alike_on_mnist",))
