@@ -34,6 +34,21 @@ def theorems(folder: Path) -> list[Claim]:
     return kept(folder, "p3_theorems")
 
 
+def trees(folder: Path) -> list[Claim]:
+    """Of other trees, fewer rows and time on tables: what ``python -m experiments.p3.trees --keep`` measured."""
+    return kept(folder, "p3_trees")
+
+
+def latents(folder: Path) -> list[Claim]:
+    """Of images with and without an autoencoder, and its time: what ``python -m experiments.p3.latents --keep`` measured."""
+    return kept(folder, "p3_latents")
+
+
+def attack(folder: Path) -> list[Claim]:
+    """Of images that are moved against a network: what ``python -m experiments.p3.attack --keep`` measured."""
+    return kept(folder, "p3_attack")
+
+
 def simulated(folder: Path) -> Iterator[Claim]:
     """Of circles, lines and squares among noise: ``paper/p3/simulated``."""
     frame = table_of(of_simulated.read(folder), ["dataset.n_dims"])

@@ -17,7 +17,9 @@ from experiments.p2 import claims as p2
 from experiments.p2.mnist import claims as of_networks
 from experiments.p2.mnist import ensembles as of_networks_scores
 from experiments.p2.mnist.pool import Pool
+from experiments.p3 import attack, trees
 from experiments.p3 import claims as p3
+from experiments.p3 import latents as of_latents
 from experiments.p3.records import APHD, IN
 from experiments.p3.size_labels import TABLES
 from experiments.p4 import claims as p4
@@ -338,3 +340,69 @@ def test_figures_of_salamon_et_al_on_mnist(tmp_path) -> None:
         {"two_rules_alike_on_mnist": {True}}, {"two_rules_alike_on_mnist": {False}},
     ]  # fmt: skip
     assert set(alike) == {"noise_of_histograms", "two_rules_alike_on_mnist"}
+
+
+def grown(other: float, few: float, shuffled_error: float, seconds: float) -> pd.DataFrame:
+    """AUROC of TOOD with other trees, with default ones .95, and in sets of five rows; an error, and seconds beside a network's 2."""
+    rows = []
+    for seed in SEEDS:
+        known = {"dataset": "digits", "seed": seed, "share": 0.3, "rows": 800, "size": 100, "set": "uniform", "metric": "auroc"}
+        for labels, error in (("given", 0.1), ("shuffled", shuffled_error)):
+            about = {**known, "labels": labels}
+            rows += [
+                {**about, "setting": name, "value": (0.95 if name == trees.DEFAULT else other) + jitter(seed)}
+                for name in (*trees.SETTINGS, trees.FOREST)
+            ]
+            for n, value in ((800, few), (50, 0.9 if few > 0.9 else few + 0.05)):
+                rows.append({**about, "setting": trees.DEFAULT, "size": 5, "rows": n, "value": value + jitter(seed)})
+            rows.append({**about, "setting": trees.DEFAULT, "set": "", "metric": "error", "value": error + jitter(seed)})
+        for name, value in (("tood", seconds), ("network", 2.0)):
+            rows.append({**known, "labels": "given", "setting": name, "set": "", "metric": "seconds", "value": value + jitter(seed)})
+    return pd.DataFrame(rows)
+
+
+def test_trees_of_tood() -> None:
+    sentences = {"hyperparameters", "forest_alike", "little_tuning", "few_test_rows", "shuffled_classifies_worse", "faster"}
+    assert all_are(trees.claims(grown(0.94, 0.93, 0.9, 1.0)), True) == sentences
+    assert all_are(trees.claims(grown(1.05, 0.7, 0.05, 3.0)), False) == sentences
+    only_worse = held(trees.claims(grown(0.5, 0.93, 0.9, 1.0)))
+    assert only_worse["hyperparameters"] == {False} and only_worse["little_tuning"] == {True}, "tuning need not find what is worse"
+
+
+def test_a_set_that_is_not_told_apart_says_nothing_of_few_rows() -> None:
+    frame = grown(0.94, 0.3, 0.9, 1.0).assign(value=lambda f: f.value.where(f.metric != "auroc", 0.4 + 0.001 * f["rows"] / 800))
+    assert not [one for one in trees.claims(frame) if "at most .05 below that in sets" in one.text]
+
+
+def test_latents_of_tood() -> None:
+    def images(latents: float, seconds: float) -> pd.DataFrame:
+        rows = []
+        for seed in SEEDS:
+            known = {"dataset": "MNIST", "seed": seed, "labels": "given", "set": "uniform", "metric": "auroc"}
+            rows += [
+                {**known, "setting": name, "value": v + jitter(seed) * (v - 0.5)} for name, v in (("latents", latents), ("pixels", 0.8))
+            ]
+            rows += [
+                {**known, "setting": name, "set": "", "metric": "seconds", "value": v + jitter(seed)}
+                for name, v in (("tood", seconds), ("network", 2.0))
+            ]
+        return pd.DataFrame(rows)
+
+    assert all_are(of_latents.claims(images(0.9, 1.0)), True) == {"latents_help", "faster"}
+    assert all_are(of_latents.claims(images(0.7, 3.0)), False) == {"latents_help", "faster"}
+
+
+def attacked(tood: float, network: float, at_first: float = 0.9) -> pd.DataFrame:
+    """AUROC falls by so much at 8/255, up or down the loss."""
+    rows = [
+        {"dataset": "CIFAR-10", "seed": seed, "method": method, "set": "svhn", "step": step, "value": at_first - fall * abs(step) / 8}
+        for method, fall in {**dict.fromkeys(attack.TOOD, tood), **dict.fromkeys(attack.NETWORK, network)}.items()
+        for seed in SEEDS
+        for step in (-8, -4, -2, 0, 2, 4, 8)
+    ]
+    return pd.DataFrame(rows).assign(value=lambda f: f.value + f.step.ne(0) * f.seed.map(jitter) * f.method.isin(attack.TOOD))
+
+
+def test_images_that_are_moved_against_a_network() -> None:
+    assert all_are(attack.claims(attacked(0.02, 0.3)), True) == all_are(attack.claims(attacked(0.2, 0.1)), False) == {"fgsm", "robust"}
+    assert set(held(attack.claims(attacked(0.02, 0.3, at_first=0.5)))) == {"robust"}, "what was not told apart has nothing to lose"
