@@ -54,7 +54,8 @@ def test_images_are_moved_both_ways(monkeypatch) -> None:
     of = {name: shapes(f"cifar/{name}", "encoder.max_epochs" if name in attack.TOOD else "max_epochs") for name in attack.TITLES}
     frame = pd.DataFrame(attack.measure("shapes", of, 0))
     assert set(frame.method) == set(attack.TITLES) and sorted(set(frame.step)) == [-8, -4, -2, 0, 2, 4, 8]
-    msp = frame[frame.method == "msp"].set_index("step").value
+    assert set(frame.network) == {"", attack.ATTACKED, attack.ANOTHER}
+    msp = frame[(frame.method == "msp") & (frame.network == attack.ATTACKED)].set_index("step").value
     assert msp[-8] <= msp[0] <= msp[8], "what makes the network surer of its class is the attack on its confidence"
 
 

@@ -394,9 +394,12 @@ def test_latents_of_tood() -> None:
 
 def attacked(tood: float, network: float, at_first: float = 0.9) -> pd.DataFrame:
     """AUROC falls by so much at 8/255, up or down the loss."""
+    shared = {"dataset": "CIFAR-10", "set": "svhn"}
+    falls = {(name, ""): tood for name in attack.TOOD}
+    falls |= {(name, which): network for name in attack.NETWORK for which in (attack.ATTACKED, attack.ANOTHER)}
     rows = [
-        {"dataset": "CIFAR-10", "seed": seed, "method": method, "set": "svhn", "step": step, "value": at_first - fall * abs(step) / 8}
-        for method, fall in {**dict.fromkeys(attack.TOOD, tood), **dict.fromkeys(attack.NETWORK, network)}.items()
+        {**shared, "seed": seed, "method": name, "network": which, "step": step, "value": at_first - fall * abs(step) / 8}
+        for (name, which), fall in falls.items()
         for seed in SEEDS
         for step in (-8, -4, -2, 0, 2, 4, 8)
     ]
