@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from experiments.common.claims import Claim, below, computed_at, in_every_seed
+from experiments.common.claims import Claim, below, computed_at, in_every_seed, kept
 from experiments.common.markdown import number
+from experiments.p5 import bias as of_bias
 from experiments.p5 import diamonds as of_diamonds
 from experiments.p5 import simulation as of_simulation
 from experiments.p5 import table1 as of_table1
@@ -58,6 +59,11 @@ def line(folder: Path) -> Iterator[Claim]:
         p = computed[computed.metric.str.startswith("p-value")].value
         text = f"Frosini's test refuses uniform PIT values of the line at the level of {SIGNIFICANCE:.1%}, in every sample"
         yield Claim(text, bool((p <= SIGNIFICANCE).all()), f"p at most {p.max():.2g}, {len(p)} samples", ("frosini",))
+
+
+def bias(folder: Path) -> list[Claim]:
+    """Of bias and variance by k, and by cell of x: what ``python -m experiments.p5.bias --keep`` computed."""
+    return kept(folder, of_bias.NAME)
 
 
 def improved(frame: pd.DataFrame, before: str, after: str, where: str, error: str) -> Iterator[Claim]:

@@ -23,6 +23,7 @@ from experiments.p3 import latents as of_latents
 from experiments.p3.records import APHD, IN
 from experiments.p3.size_labels import TABLES
 from experiments.p4 import claims as p4
+from experiments.p5 import bias
 from experiments.p5 import claims as p5
 from experiments.p5.records import TRUTH
 
@@ -66,6 +67,42 @@ def test_the_line_of_torres_et_al() -> None:
     sentences = {"improved", "well_covered_parent", "even_and_narrow", "local_mean_variance", "global_not_local"}
     assert all_are(p5.of_line(line((200, 2.0, 0.949, 0.03), 0.15)), True) == sentences
     assert all_are(p5.of_line(line((15000, 3.0, 0.90, 0.3), 0.02)), False) == sentences
+
+
+def test_neighbours_and_bias_of_torres_et_al() -> None:
+    def parts(bias_of: Mapping[int, float], variance_of: Mapping[int, float]) -> dict[int, pd.DataFrame]:
+        by_k = {k: pd.DataFrame({"bias": [bias_of[k] + jitter(seed) for seed in SEEDS]}) for k in bias_of}
+        found = {k: frame.assign(variance=[variance_of[k] - jitter(seed) for seed in SEEDS]) for k, frame in by_k.items()}
+        return {k: frame.assign(mse=frame.bias + frame.variance) for k, frame in found.items()}
+
+    low, high = {250: 1.0, 500: 2.0, 1000: 8.0}, {250: 9.0, 500: 2.0, 1000: 1.0}
+    assert all_are(bias.of_k(parts(low, high)), True) == {"small_k"}
+    assert all_are(bias.of_k(parts(high, low)), False, {"small_k": {True, False}}) == {"small_k"}  # the sum is least in between as before
+    assert [one.holds for one in bias.of_k(parts(low, low))][-1] is False
+
+
+def test_squared_bias_and_variance_are_told_apart() -> None:
+    rng = np.random.default_rng(0)
+    found = bias.split_error(np.array([3.0, -1.0]) + 2 * rng.normal(size=(4000, 2)))
+    error = found.sem()
+    assert abs(found.bias.mean() - 5) < 4 * error.bias and abs(found.variance.mean() - 4) < 4 * error.variance
+    few = bias.split_error(np.array([[1.0], [2.0], [4.0]]))
+    assert few.bias.mean() == pytest.approx((1 * 2 + 1 * 4 + 2 * 4) / 3)
+    assert few.variance.mean() == pytest.approx(np.var([1.0, 2.0, 4.0], ddof=1))
+
+
+def test_two_biases_of_torres_et_al() -> None:
+    def cells(low: float, high: float, truth: tuple[float, float]) -> pd.DataFrame:
+        rows = [
+            {"seed": seed, "cell": cell, "variance": value, "error": 0.001, "line": 1.0, "truth": true}
+            for seed in SEEDS
+            for cell, value, true in ((0, low, truth[0]), (1, high, truth[1]))
+        ]
+        return pd.DataFrame(rows)
+
+    assert all_are(bias.of_cells(cells(0.05, 0.12, (0.5, 2.0))), True) == {"two_biases"}
+    assert all_are(bias.of_cells(cells(0.05, 0.06, (2.0, 2.0))), False) == {"two_biases"}
+    assert [one.holds for one in bias.of_cells(cells(1 / 12, 1 / 12, (1.0, 1.0)))] == [False, False]
 
 
 def test_the_networks_of_torres_et_al() -> None:
