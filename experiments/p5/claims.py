@@ -10,10 +10,13 @@ import pandas as pd
 from experiments.common.claims import Claim, below, computed_at, in_every_seed, kept
 from experiments.common.markdown import number
 from experiments.p5 import bias as of_bias
+from experiments.p5 import cost as of_cost
 from experiments.p5 import diamonds as of_diamonds
+from experiments.p5 import low_x2 as of_low_x2
 from experiments.p5 import simulation as of_simulation
 from experiments.p5 import table1 as of_table1
 from experiments.p5 import table2 as of_table2
+from experiments.p5 import two_diamonds as of_two_diamonds
 from experiments.p5.records import TRUTH, frame_of, of, of_truth
 
 LEVEL = 0.95
@@ -117,6 +120,23 @@ def diamonds(folder: Path) -> Iterator[Claim]:
     frame = frame_of(of_diamonds.read(folder), of_diamonds.PARENTS)
     if not frame.empty:
         yield from of_diamonds.claims(frame)
+
+
+def low_x2(folder: Path) -> Iterator[Claim]:
+    """Of what the networks on Rosenbrock's function predict where x₂ is low: ``paper/p5/table2``."""
+    frame = of_low_x2.means(folder)
+    if not frame.empty:
+        yield from of_low_x2.claims(frame)
+
+
+def two_diamonds(folder: Path) -> list[Claim]:
+    """Of the two diamonds of Figure 5: what ``python -m experiments.p5.two_diamonds --keep`` asked of the runs of ``paper/p5/diamonds``."""
+    return kept(folder, of_two_diamonds.NAME)
+
+
+def cost(folder: Path) -> list[Claim]:
+    """Of seconds, and of the small network by size: what ``python -m experiments.p5.cost --keep`` measured."""
+    return kept(folder, of_cost.NAME)
 
 
 def simulation(folder: Path) -> Iterator[Claim]:

@@ -23,7 +23,7 @@ from experiments.p3 import latents as of_latents
 from experiments.p3.records import APHD, IN
 from experiments.p3.size_labels import TABLES
 from experiments.p4 import claims as p4
-from experiments.p5 import bias
+from experiments.p5 import bias, cost, low_x2, two_diamonds
 from experiments.p5 import claims as p5
 from experiments.p5.records import TRUTH
 
@@ -127,6 +127,61 @@ def test_the_networks_of_torres_et_al() -> None:
     )
     assert all_are(good, True, {"improved": {True, False}}) == all_are(worse, False)
     assert not networks(wsir=(1, 1, 1, 1, 1))
+
+
+def test_low_predictions_of_torres_et_al() -> None:
+    def means(before: float, after: float) -> pd.DataFrame:
+        rows = [{"method": name, "units": 256, "seed": seed} for name in ("wsir", "mc_dropout") for seed in SEEDS]
+        return pd.DataFrame(rows).assign(before=before, after=after, truth=10.0)
+
+    assert all_are(low_x2.claims(means(12, 11)), True) == all_are(low_x2.claims(means(9, 9.5)), False) == {"overestimated_low"}
+
+
+def test_two_diamonds_of_torres_et_al() -> None:
+    def splits(mean: float, sd: float, skewness: float, distance: float, narrower: float) -> pd.DataFrame:
+        before = {"mean_before": 4000.0, "sd_before": 400.0, "skewness_before": 0.2, "distance_before": 2.0}
+        after = {"mean_after": mean, "sd_after": sd, "skewness_after": skewness, "distance_after": distance, "narrower": narrower}
+        rows = [{"seed": seed, "price": price, "share": 0.1, **before, **after} for price in (4113.0, 18026.0) for seed in SEEDS]
+        return pd.DataFrame(rows).assign(distance_after=lambda f: f.distance_after + f.seed.map(jitter))
+
+    sentences = {"two_diamonds", "uniform_near"}
+    assert all_are(two_diamonds.claims(splits(4100, 300, 0.8, 1.0, 0.7)), True) == sentences
+    assert all_are(two_diamonds.claims(splits(4010, 500, 0.21, 3.0, 0.4)), False) == sentences
+
+
+def test_what_local_recalibration_costs_as_torres_et_al_say() -> None:
+    def seconds(mse: float, fit: float, growing: float, by_k: float, by_eps: float, by_width: float) -> pd.DataFrame:
+        rows = []
+        for seed in SEEDS:
+            for step, size in enumerate(cost.SIZES):
+                small = {"size": size, "seed": seed, "network": "small", "place": "", "k": 0, "eps": 0.0}
+                more = 1 + jitter(seed)
+                rows += [{**small, "what": "mse", "value": mse**step * more}, {**small, "what": "training", "value": 10.0}]
+                rows += [{**small, "what": "predicting", "value": 0.1}]
+                for place in cost.TREE:
+                    for k in cost.KS:
+                        here = {**small, "place": place, "k": k}
+                        rows += [{**here, "what": "recalibrating", "value": fit * growing**step * more}]
+                        rows += [{**here, "what": "predicting", "value": 0.15 + by_k * k * more}]
+                    for eps in cost.EPS:
+                        rows += [{**small, "what": "predicting", "place": place, "k": 1000, "eps": eps, "value": by_eps * more}]
+            big = {"seed": seed, "network": "big", "eps": 0.0}
+            rows += [{**big, "size": 10_000, "what": "mse", "place": "", "k": 0, "value": 0.5}]
+            for step, place in enumerate(cost.UNITS):
+                value = by_width**step * (1 + jitter(seed))
+                rows += [{**big, "size": 100_000, "what": "predicting", "place": place, "k": 1000, "value": value}]
+        return pd.DataFrame(rows)
+
+    sentences = {"small_capacity", "training_time", "prediction_time", "time_by_k"}
+    assert all_are(cost.claims(seconds(0.99, 0.1, 0.9, 0.001, 0.3, 0.5)), True) == sentences
+    assert all_are(cost.claims(seconds(0.5, 1.0, 1.1, -0.0001, 0.3, 2.0)), False) == sentences
+
+
+@pytest.mark.slow
+def test_seconds_are_measured_of_every_setting_by_turns() -> None:
+    frame = cost.measured((1000, 2000), 2)
+    assert (frame.value > 0).all() and len(frame) == 2 * (2 * (2 + 10 + 11) + 4)
+    assert {"small_capacity", "training_time", "prediction_time", "time_by_k"} == set(held(cost.claims(frame)))
 
 
 def test_the_simulation_of_torres_et_al() -> None:
