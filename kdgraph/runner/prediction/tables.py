@@ -60,7 +60,10 @@ class TextTable:
 
     def frames(self, wanted: Sequence[str], rows: int) -> Iterator[pd.DataFrame]:
         """Cells as text."""
-        with _in_one_line(self.path), self.raw.opened() as file, pd.read_csv(file, chunksize=rows, **self.options) as chunks:
+        return _each_in_one_line(self.path, self._frames(wanted, rows))
+
+    def _frames(self, wanted: Sequence[str], rows: int) -> Iterator[pd.DataFrame]:
+        with self.raw.opened() as file, pd.read_csv(file, chunksize=rows, **self.options) as chunks:
             for frame in chunks:
                 yield frame.set_axis(_stripped(frame.columns), axis=1)[list(wanted)]
 
@@ -79,16 +82,19 @@ class ArffTable:
     def _loaded(self) -> Iterator[dict[str, Any]]:
         import arff
 
-        with _in_one_line(self.path), self.raw.opened() as file, io.TextIOWrapper(file, self.encoding) as text:
+        with self.raw.opened() as file, io.TextIOWrapper(file, self.encoding) as text:
             yield arff.load(text, return_type=arff.DENSE_GEN)
 
     def columns(self) -> list[str]:
         """Names of the attributes."""
-        with self._loaded() as found:
+        with _in_one_line(self.path), self._loaded() as found:
             return [str(name) for name, _ in found["attributes"]]
 
     def frames(self, wanted: Sequence[str], rows: int) -> Iterator[pd.DataFrame]:
         """Cells as numbers or text."""
+        return _each_in_one_line(self.path, self._frames(wanted, rows))
+
+    def _frames(self, wanted: Sequence[str], rows: int) -> Iterator[pd.DataFrame]:
         names = self.columns()
         with self._loaded() as found:
             data = iter(found["data"])
@@ -115,9 +121,12 @@ class ParquetTable:
 
     def frames(self, wanted: Sequence[str], rows: int) -> Iterator[pd.DataFrame]:
         """Cells of the columns' types."""
+        return _each_in_one_line(self.path, self._frames(wanted, rows))
+
+    def _frames(self, wanted: Sequence[str], rows: int) -> Iterator[pd.DataFrame]:
         from pyarrow import parquet
 
-        with _in_one_line(self.path), parquet.ParquetFile(self.path) as file:
+        with parquet.ParquetFile(self.path) as file:
             self.total = max(file.metadata.num_rows, 1)
             for batch in file.iter_batches(rows, columns=list(wanted)):
                 self.read += len(batch)
@@ -163,3 +172,13 @@ def _in_one_line(path: Path) -> Iterator[None]:
     except (pd.errors.ParserError, pd.errors.ParserWarning, csv.Error, UnicodeDecodeError, ArffException, ArrowException, *BROKEN) as error:
         said = " ".join(str(error).removeprefix("Error tokenizing data. C error: ").split())[:160]
         raise DataError(f"--input {path} cannot be read: {said}") from error
+
+
+def _each_in_one_line(path: Path, frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+    """The frames; only while one is read are warnings errors, not while it is used: a reader that is never ended would leave them so."""
+    while True:
+        with _in_one_line(path):
+            frame = next(frames, None)
+        if frame is None:
+            return
+        yield frame

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -308,3 +309,16 @@ def test_a_schema_that_is_none(tmp_path, content):
     (tmp_path / "schema.json").write_text(content)
     with pytest.raises(DataError, match="do the run again with force=true"):
         read_schema(tmp_path / "schema.json")
+
+
+@pytest.mark.parametrize("ending", [".csv", ".arff", ".parquet"])
+def test_warnings_are_as_before_while_rows_are_used(tmp_path, ending):
+    """Of a reader that is left in the middle too: when it is closed is the garbage collector's choice, in another test perhaps."""
+    before = list(warnings.filters)
+    blocks = NewRows(written(tmp_path, ending), schema(), "refuse", lambda line: None).blocks(2)
+    next(blocks)
+    between = list(warnings.filters)
+    warnings.simplefilter("ignore", FutureWarning)
+    of_others = list(warnings.filters)
+    blocks.close()
+    assert between == before and warnings.filters == of_others != before
