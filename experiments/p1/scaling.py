@@ -32,7 +32,7 @@ from kdgraph.runner import stages
 SIMULATIONS = (Spiral, GaussianXor, Circle, Sinewave, Polynomial, Trunk)
 ROWS, TEST, SHARE = 2000, 1000, 0.1
 """Training rows of a simulation, rows that are predicted, and the share of polytopes that is kept."""
-SEEDS, IMAGE_SEEDS = 4, 3
+SEEDS, IMAGE_SEEDS = 10, 3
 IMAGES = (1000, 2000, 4000)
 DEAR = {"error": 0.005, "ECE": 0.01}
 """What a tenth of the polytopes may cost: the paper says no number."""

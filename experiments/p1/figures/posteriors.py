@@ -29,6 +29,13 @@ FEWER = 50
 """Points along each side where a mean over the grid is all that is asked."""
 FREE = ("dataset.n_train", "ood.n", "parent.n_estimators", "parent.hidden", "parent.max_epochs")
 """Keys in which runs may be smaller than the experiment's."""
+PARTS = {
+    "inside": "true posterior inside the data's box",
+    "as in the paper": "paper's truth inside the data's box, .5 where it drew no row,",
+    "test rows": "true posterior at test rows",
+    "outside": "prior, .5, outside the data's box, on [-2, 2]²,",
+}
+"""Where a map is compared with what: in the box by area, with and without the paper's rule, and where rows are."""
 METHODS = {"random_forest": ("KDF", "the forest"), "mlp": ("KDN", "the network")}
 
 
@@ -38,35 +45,42 @@ def grid_points(side: int = SIDE) -> np.ndarray:
     return np.column_stack([axis.ravel() for axis in np.meshgrid(centres, centres)])
 
 
-def first_class(model: Any, side: int = SIDE) -> np.ndarray:
-    """Float[side, side], what ``model`` gives the first class on the grid."""
-    return model.predict_proba(grid_points(side))[:, 0].reshape(side, side)
+def first_class(model: Any) -> np.ndarray:
+    """Float[SIDE, SIDE], what ``model`` gives the first class on the grid."""
+    return model.predict_proba(grid_points())[:, 0].reshape(SIDE, SIDE)
 
 
-def truth(splits: Any, side: int = SIDE) -> np.ndarray:
+def truth(splits: Any) -> np.ndarray:
     """The same of the true posterior, one half outside the data's box, as the paper has it."""
-    points = grid_points(side)
+    points = grid_points()
     inside = np.abs(points).max(axis=1) <= 1
     exact = np.full(len(points), 0.5)
     exact[inside] = splits.test.posterior(points[inside])[:, 0]
-    return exact.reshape(side, side)
+    return exact.reshape(SIDE, SIDE)
 
 
 def distances(records: Iterable[Record], outputs: Path) -> Iterator[dict[str, Any]]:
-    """Mean |map − truth| of parent and model of each run: one row for each of the two parts of the square, inside the box and outside."""
-    inside = (np.abs(grid_points(FEWER)).max(axis=1) <= 1).reshape(FEWER, FEWER)
+    """Mean |posterior − truth| of parent and model of each run: one row for each of :data:`PARTS`."""
+    points = grid_points(FEWER)
+    inside = np.abs(points).max(axis=1) <= 1
     for record in records:
         splits, parent, model = models_of(record, outputs)
-        exact, calibrator = truth(splits, FEWER), record["config"]["calibrator"]
-        off = {name: np.abs(first_class(one, FEWER) - exact) for name, one in (("of_parent", parent), ("of_model", model))}
+        known, X = splits.test.posterior, splits.test.X
+        places = {
+            "inside": (points[inside], known(points[inside])[:, 0]),
+            "as in the paper": (points[inside], known.source.posterior_on_paper_grid(points[inside])[:, 0]),
+            "test rows": (X, known(X)[:, 0]),
+            "outside": (points[~inside], 0.5),
+        }
         shared = {"dataset": record["dataset"]["name"], "parent": record["parent"], "seed": record["seed"]}
-        shared |= {"variant": calibrator["variant"], "distance": calibrator["distance"]}
-        for part, cells in (("inside", inside), ("outside", ~inside)):
-            yield {**shared, "part": part, **{name: float(each[cells].mean()) for name, each in off.items()}}
+        shared |= {"variant": record["config"]["calibrator"]["variant"]}
+        for part, (at, exact) in places.items():
+            off = (float(np.abs(one.predict_proba(at)[:, 0] - exact).mean()) for one in (parent, model))
+            yield {**shared, "part": part, **dict(zip(("of_parent", "of_model"), off, strict=True))}
 
 
 def claims(frame: pd.DataFrame) -> Iterator[Claim]:
-    """By method and variant, within the data's box and outside: the mean distance is below the parent's on every simulation, over seeds."""
+    """By method, variant and part: the mean distance is below the parent's on every simulation, over seeds."""
     for (parent, variant, part), rows in frame.groupby(["parent", "variant", "part"], sort=False):
         method, called = METHODS[str(parent)]
         told, clear = [], 0
@@ -74,8 +88,7 @@ def claims(frame: pd.DataFrame) -> Iterator[Claim]:
             difference = of.of_model - of.of_parent
             clear += bool(difference.mean() + half_width(difference, 0) < 0)
             told.append(f"{str(dataset).replace('_', ' ')} {number(of.of_model.mean())} against {number(of.of_parent.mean())}")
-        where = "true posterior inside the data's box" if part == "inside" else "prior, .5, outside the data's box, on [-2, 2]²"
-        text = f"{method} ({variant}): mean distance of the map to the {where} is below that of {called} on every simulation"
+        text = f"{method} ({variant}): mean distance to the {PARTS[str(part)]} is below that of {called} on every simulation"
         text += ": each 95 % interval of the mean difference is below 0"
         seeds = counted(rows.groupby("dataset").seed.nunique().tolist(), "seed")
         yield Claim(text, clear == len(told), f"On {clear} of {len(told)}: {', '.join(told)}; {seeds}", ("fig4",))

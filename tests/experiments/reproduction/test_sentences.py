@@ -168,14 +168,16 @@ def test_bins_of_equal_mass_of_luo_et_al() -> None:
 
 
 def test_local_errors_beside_drawn_and_true_ones() -> None:
+    shared = {"network": "60 epochs", "space": "PCA"}
+
     def drawn(by_chance: float) -> pd.DataFrame:
         return pd.DataFrame(
-            {"seed": s, "space": "PCA", "outcomes": 0.05 + jitter(s), "accuracy": by_chance, "shifted": by_chance} for s in SEEDS
+            {**shared, "seed": s, "outcomes": 0.05 + jitter(s), "accuracy": by_chance, "shifted": by_chance} for s in SEEDS for s in SEEDS
         )
 
     def true(local: float, correlation: float) -> pd.DataFrame:
-        shared = {"parent": "forest", "simulation": "spiral", "bin": 0.1, "correlation": correlation}
-        return pd.DataFrame({**shared, "seed": s, "local": local + jitter(s)} for s in SEEDS)
+        of = {"parent": "forest", "simulation": "spiral", "bin": 0.1, "correlation": correlation}
+        return pd.DataFrame({**of, "seed": s, "local": local + jitter(s)} for s in SEEDS)
 
     assert all_are([*finer.of_crime(drawn(0.02)), *finer.of_truth(true(0.05, 0.5))], True) == {"finer_than_ece"}
     assert all_are([*finer.of_crime(drawn(0.08)), *finer.of_truth(true(0.2, -0.1))], False) == {"finer_than_ece"}
@@ -283,7 +285,7 @@ def test_maps_of_dey_et_al(model, holds) -> None:
         }
         for dataset in ("spiral", "circle")
         for parent in posteriors.METHODS
-        for part in ("inside", "outside")
+        for part in posteriors.PARTS
         for s in SEEDS
     ]
     assert all_are(posteriors.claims(pd.DataFrame(rows)), holds) == {"fig4"}
