@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from sklearn.ensemble import RandomForestClassifier
 
-from experiments.common.claims import Claim, computed_at
+from experiments.common.claims import Claim, below, computed_at, kept
 from experiments.common.markdown import counted, number, signed
 from experiments.common.runs import runs_of, runs_of_tables
 from experiments.p1.cc18.records import OURS, Inconsistent, Tables, frame, label, parents_of, tables
@@ -28,6 +28,10 @@ SIMILAR = 0.01
 FAR = 5.0
 """Radius of the spheres that Figure 2 has."""
 ID = ("isotonic", "sigmoid")
+SMALLER = ("dataset.n_train", "ood.n", "parent.n_estimators", "parent.max_epochs")
+"""Keys in which runs of Trunk may be smaller than the experiment's."""
+HIGH = 10
+"""Dimensions from which on they are high: the paper's first step above two."""
 CHECKED = 40
 """Codes, so that all triples are 64,000."""
 
@@ -101,6 +105,41 @@ def _prior(of: pd.DataFrame, where: str) -> Iterator[Claim]:
         found = f"{'never' if np.isinf(first) else f'from radius {first:g} on'}; {last}; median of {seeds}, 1,000 rows"
         text = f"{where}: mean max confidence comes to within .01 of the prior, .5, by radius {curve.index[-1]:g}, and stays"
         yield Claim(text, bool(np.isfinite(first)), found, ("fig1_prior", "intro"))
+
+
+def trunk(folder: Path) -> Iterator[Claim]:
+    """Of Trunk in growing dimension, of the runs with most rows: ``paper/p1/trunk``."""
+    yield from of_trunk(numbers_of(runs_of("paper/p1/trunk", folder, free=SMALLER)))
+
+
+def of_trunk(numbers: pd.DataFrame) -> Iterator[Claim]:
+    """Both distances, by method and variant: in the mean over high dimensions, and how much each rises from few to many."""
+    if numbers.empty:
+        return
+    high = numbers[(numbers.n_dims >= HIGH) & (numbers["on"] == "test") & (numbers.n_train == numbers.n_train.max())]
+    models = high[high.model.isin(["geodesic", "euclidean"]) & high.metric.isin(["error", "hellinger"])]
+    for (parent, variant, metric), of in models.groupby(["parent", "variant", "metric"], sort=False):
+        wide = of.pivot(index="seed", columns=["model", "n_dims"], values="value").sort_index(axis=1).dropna()
+        if set(wide.columns.unique("model")) < {"geodesic", "euclidean"} or wide.columns.unique("n_dims").size < 2:
+            continue
+        geodesic, euclidean = wide["geodesic"], wide["euclidean"]
+        measure = "Hellinger distance" if metric == "hellinger" else "error"
+        what = f"Trunk, {GROUPS[str(parent)][1].upper()} ({variant}): {measure} with geodesic distances"
+        text = f"{what}, in the mean over 10 dimensions and more, is below that with Euclidean ones"
+        yield from below(text, geodesic.mean(axis=1), euclidean.mean(axis=1), ("fig1_trunk",))
+        text = f"{what} rises less from 10 dimensions to the most that were run than with Euclidean ones"
+        low, high = (each.iloc[:, -1] - each.iloc[:, 0] for each in (geodesic, euclidean))
+        yield from below(text, low, high, ("fig1_trunk",))
+
+
+def posteriors(folder: Path) -> list[Claim]:
+    """Of the maps of Figure 4 that ``python -m experiments.p1.figures.posteriors --keep`` made of runs of ``paper/p1/posteriors``."""
+    return kept(folder, "p1_posteriors")
+
+
+def scaling(folder: Path) -> list[Claim]:
+    """Of the fits that ``python -m experiments.p1.scaling --keep`` timed: fewer polytopes, and the embedding of an encoder."""
+    return kept(folder, "p1_scaling")
 
 
 def many_tables(folder: Path) -> Iterator[Claim]:

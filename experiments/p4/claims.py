@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.frozen import FrozenEstimator
 
 from experiments.common.claims import Claim, kept
-from experiments.common.markdown import number, signed
+from experiments.common.markdown import counted, number, signed
 from experiments.common.runs import runs_of
 from experiments.common.splits import half_width
 from experiments.p4 import cifar10 as of_cifar10
@@ -35,6 +35,8 @@ LEAST = (("none", 0.49, "no recalibration"), ("next", 0.23, "the next best globa
 DRAWS = 1000
 LARGE = 1e12
 """A bandwidth beside which all rows are in one place."""
+ALIKE = 0.1
+"""Of a number: the paper says none for results that are very similar."""
 SAMPLES, REPEATS = (1000, 4000, 16_000, 64_000), 10
 """Rows of samples, and how many there are of each."""
 SLACK = 0.1
@@ -197,6 +199,39 @@ def of_decisions(frame: pd.DataFrame, name: str, share: float) -> Iterator[Claim
 def theorem1(folder: Path) -> list[Claim]:
     """Of the sizes of samples that ``python -m experiments.p4.theorem1 --keep`` drew."""
     return kept(folder, "p4_theorem1")
+
+
+def finer(folder: Path) -> list[Claim]:
+    """Of the local errors that ``python -m experiments.p4.finer --keep`` compared with drawn outcomes and with true errors."""
+    return kept(folder, "p4_finer")
+
+
+def equal_mass(folder: Path) -> Iterator[Claim]:
+    """Of Communities and Crime, measured in both kinds of bins: ``paper/p4/crime_bins``."""
+    if records := runs_of("paper/p4/crime_bins", folder):
+        yield from of_bins(pd.DataFrame(entries(records)))
+
+
+def of_bins(frame: pd.DataFrame) -> Iterator[Claim]:
+    """That what is said of methods in bins of equal width is said in bins of equal mass too, in means over seeds."""
+    of, lore = ("equal_mass_alike",), "lore_tsne"
+    wide = frame.pivot(index=["seed", "method"], columns="metric", values="value").groupby("method").mean()
+    seeds = counted([frame.seed.nunique()], "seed")
+    for metric, name in (("ece", "ECE"), ("mce", "MCE"), (WORST, "max group MCE")):
+        if not {metric, f"{metric}_mass"} <= set(wide):
+            continue
+        width, mass = wide[metric], wide[f"{metric}_mass"]
+        ratio, r = mass / width, float(width.corr(mass, method="spearman"))
+        text = f"Crime: mean {name} in bins of equal mass is within a tenth of that in bins of equal width, of each of the paper's methods"
+        found = f"{number(float(ratio.min()), 2)} to {number(float(ratio.max()), 2)} times it, {len(ratio)} methods, {seeds}"
+        yield Claim(text, bool((ratio - 1).abs().max() <= ALIKE), found, of)
+        text = f"Crime: both kinds of bins order the paper's methods alike in mean {name}: the rank correlation is at least .9"
+        yield Claim(text, r >= 0.9, f"{signed(r, 2)}, {len(ratio)} methods, {seeds}", of)
+        if lore in wide.index and len(wide) > 1:
+            signs = [np.sign(each[lore] - each.drop(lore)) for each in (width, mass)]
+            same = int((signs[0] == signs[1]).sum())
+            text = f"Crime: LoRe in t-SNE has a lower mean {name} than the same methods in both kinds of bins"
+            yield Claim(text, same == len(signs[0]), f"the same of {same} of {len(signs[0])} methods, {seeds}", of)
 
 
 class _Told(ClassifierMixin, BaseEstimator):

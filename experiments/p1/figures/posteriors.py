@@ -1,19 +1,47 @@
-"""The maps of Figure 4: models of finished runs on a grid."""
+"""The maps of Figure 4, models of finished runs on a grid, and how far they are from the truth.
+
+``python -m experiments.p1.figures.posteriors outputs --keep outputs`` after runs of ``paper/p1/posteriors``; those with most training rows
+are taken, all of their seeds.
+"""
 
 from __future__ import annotations
 
+import argparse
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
+
+from experiments.common.claims import Claim, keep, verdicts
+from experiments.common.markdown import counted, number
+from experiments.common.models import models_of
+from experiments.common.runs import Record, runs_of
+from experiments.common.splits import half_width
+from kdgraph.errors import KdgError
 
 REACH, SIDE = 2.0, 150  # the square [-2, 2]², points along each side
 EXTENT = (-REACH, REACH, -REACH, REACH)
 ID_BOX = (-1.0, 1.0, -1.0, 1.0)
+FEWER = 50
+"""Points along each side where a mean over the grid is all that is asked."""
+FREE = ("dataset.n_train", "ood.n", "parent.n_estimators", "parent.hidden", "parent.max_epochs")
+"""Keys in which runs may be smaller than the experiment's."""
+PARTS = {
+    "inside": "true posterior inside the data's box",
+    "as in the paper": "paper's truth inside the data's box, .5 where it drew no row,",
+    "test rows": "true posterior at test rows",
+    "outside": "prior, .5, outside the data's box, on [-2, 2]²,",
+}
+"""Where a map is compared with what: in the box by area, with and without the paper's rule, and where rows are."""
+METHODS = {"random_forest": ("KDF", "the forest"), "mlp": ("KDN", "the network")}
 
 
-def grid_points() -> np.ndarray:
-    """Float[SIDE², 2], centres of the cells of the square, x₁ fastest."""
-    centres = (np.arange(SIDE) + 0.5) * (2 * REACH / SIDE) - REACH
+def grid_points(side: int = SIDE) -> np.ndarray:
+    """Float[side², 2], centres of the cells of the square, x₁ fastest."""
+    centres = (np.arange(side) + 0.5) * (2 * REACH / side) - REACH
     return np.column_stack([axis.ravel() for axis in np.meshgrid(centres, centres)])
 
 
@@ -29,3 +57,61 @@ def truth(splits: Any) -> np.ndarray:
     exact = np.full(len(points), 0.5)
     exact[inside] = splits.test.posterior(points[inside])[:, 0]
     return exact.reshape(SIDE, SIDE)
+
+
+def distances(records: Iterable[Record], outputs: Path) -> Iterator[dict[str, Any]]:
+    """Mean |posterior − truth| of parent and model of each run: one row for each of :data:`PARTS`."""
+    points = grid_points(FEWER)
+    inside = np.abs(points).max(axis=1) <= 1
+    for record in records:
+        splits, parent, model = models_of(record, outputs)
+        known, X = splits.test.posterior, splits.test.X
+        places = {
+            "inside": (points[inside], known(points[inside])[:, 0]),
+            "as in the paper": (points[inside], known.source.posterior_on_paper_grid(points[inside])[:, 0]),
+            "test rows": (X, known(X)[:, 0]),
+            "outside": (points[~inside], 0.5),
+        }
+        shared = {"dataset": record["dataset"]["name"], "parent": record["parent"], "seed": record["seed"]}
+        shared |= {"variant": record["config"]["calibrator"]["variant"]}
+        for part, (at, exact) in places.items():
+            off = (float(np.abs(one.predict_proba(at)[:, 0] - exact).mean()) for one in (parent, model))
+            yield {**shared, "part": part, **dict(zip(("of_parent", "of_model"), off, strict=True))}
+
+
+def claims(frame: pd.DataFrame) -> Iterator[Claim]:
+    """By method, variant and part: the mean distance is below the parent's on every simulation, over seeds."""
+    for (parent, variant, part), rows in frame.groupby(["parent", "variant", "part"], sort=False):
+        method, called = METHODS[str(parent)]
+        told, clear = [], 0
+        for dataset, of in rows.groupby("dataset", sort=False):
+            difference = of.of_model - of.of_parent
+            clear += bool(difference.mean() + half_width(difference, 0) < 0)
+            told.append(f"{str(dataset).replace('_', ' ')} {number(of.of_model.mean())} against {number(of.of_parent.mean())}")
+        text = f"{method} ({variant}): mean distance to the {PARTS[str(part)]} is below that of {called} on every simulation"
+        text += ": each 95 % interval of the mean difference is below 0"
+        seeds = counted(rows.groupby("dataset").seed.nunique().tolist(), "seed")
+        yield Claim(text, clear == len(told), f"On {clear} of {len(told)}: {', '.join(told)}; {seeds}", ("fig4",))
+
+
+def main() -> None:
+    """Print the claims of the runs below a folder, and keep them if asked to."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("outputs", type=Path, nargs="?", default=Path("outputs"), help="where the runs are")
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="a folder of runs to leave the claims in, where kdg reproduce finds them")
+    given = parser.parse_args()
+    records = [r for r in runs_of("paper/p1/posteriors", given.outputs, FREE) if r["config"]["calibrator"]["distance"] == "geodesic"]
+    if not records:
+        sys.exit(f"no run in {given.outputs} is of Figure 4: kdg run experiment=paper/p1/posteriors seed=0,1,2")
+    most = max(record["config"]["dataset"]["n_train"] for record in records)
+    told = list(claims(pd.DataFrame(distances((r for r in records if r["config"]["dataset"]["n_train"] == most), given.outputs))))
+    print(verdicts(told))
+    if given.keep is not None:
+        keep(told, given.keep, "p1_posteriors")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except KdgError as problem:
+        sys.exit(str(problem))

@@ -11,7 +11,9 @@ from scipy.special import log_softmax
 
 from experiments.common.claims import Claim
 from experiments.p1 import claims as p1
+from experiments.p1 import scaling
 from experiments.p1.cc18.records import Tables
+from experiments.p1.figures import posteriors
 from experiments.p2 import bandwidths as of_bandwidths
 from experiments.p2 import claims as p2
 from experiments.p2.mnist import claims as of_networks
@@ -23,6 +25,7 @@ from experiments.p3 import latents as of_latents
 from experiments.p3.records import APHD, IN
 from experiments.p3.size_labels import TABLES
 from experiments.p4 import claims as p4
+from experiments.p4 import finer
 from experiments.p5 import bias, cost, low_x2, two_diamonds
 from experiments.p5 import claims as p5
 from experiments.p5.records import TRUTH
@@ -246,6 +249,49 @@ def test_decisions_of_luo_et_al() -> None:
     assert held(p4.of_decisions(scores(0.1, 0.9), "x", 0.1)) == {"highest_reward": {False}, "best_prr_and_global": {False}}
 
 
+def test_bins_of_equal_mass_of_luo_et_al() -> None:
+    def bins(mass: Mapping[str, float]) -> pd.DataFrame:
+        width = {"none": 0.4, "temperature": 0.3, "histogram": 0.2, "lore_tsne": 0.1}
+        rows = [
+            {"method": method, "seed": seed, "metric": metric + end, "value": value + jitter(seed)}
+            for metric in ("ece", "mce", "group_mce")
+            for end, values in (("", width), ("_mass", mass))
+            for method, value in values.items()
+            for seed in SEEDS
+        ]
+        return pd.DataFrame(rows)
+
+    alike = {"none": 0.42, "temperature": 0.29, "histogram": 0.2, "lore_tsne": 0.105}
+    assert all_are(p4.of_bins(bins(alike)), True) == {"equal_mass_alike"}
+    assert all_are(p4.of_bins(bins(dict(zip(alike, [0.1, 0.2, 0.3, 0.4], strict=True)))), False) == {"equal_mass_alike"}
+
+
+def test_local_errors_beside_drawn_and_true_ones() -> None:
+    shared = {"network": "60 epochs", "space": "PCA"}
+
+    def drawn(by_chance: float) -> pd.DataFrame:
+        return pd.DataFrame(
+            {**shared, "seed": s, "outcomes": 0.05 + jitter(s), "accuracy": by_chance, "shifted": by_chance} for s in SEEDS for s in SEEDS
+        )
+
+    def true(local: float, correlation: float) -> pd.DataFrame:
+        of = {"parent": "forest", "simulation": "spiral", "bin": 0.1, "correlation": correlation}
+        return pd.DataFrame({**of, "seed": s, "local": local + jitter(s)} for s in SEEDS)
+
+    assert all_are([*finer.of_crime(drawn(0.02)), *finer.of_truth(true(0.05, 0.5))], True) == {"finer_than_ece"}
+    assert all_are([*finer.of_crime(drawn(0.08)), *finer.of_truth(true(0.2, -0.1))], False) == {"finer_than_ece"}
+
+
+def test_a_bin_that_is_right_on_one_side_only_is_found_and_a_drawn_one_is_not() -> None:
+    rng = np.random.default_rng(0)
+    X, confidence = rng.normal(size=(1000, 2)), np.full(1000, 0.75)
+    one_sided = X[:, 0] > -0.67
+    by_chance = rng.random(1000) < finer.chances(confidence, one_sided)["shifted"]
+    assert finer.excess(confidence, one_sided, X, 0.2) > 5 * finer.excess(confidence, by_chance, X, 0.2)
+    found = finer.near_to(confidence - one_sided, confidence, one_sided, X)
+    assert found["local"] < found["bin"] and found["correlation"] > 0.5
+
+
 def detected(given: float, shuffled: float, other: float, aphd: tuple[float, float]) -> pd.DataFrame:
     """Of newsgroups: AUROC of three methods on one set, and mean APHD in and out of distribution."""
     shared = {"dataset": "newsgroups_sports", "rows": "98 training rows, 42 calibration rows", "seed": 0}
@@ -304,6 +350,70 @@ def test_the_plane_of_dey_et_al() -> None:
         == {"fig1_accuracy", "fig1_hellinger", "fig1_geodesic", "intro"}
     )
     assert all_are(p1.of_far_rows(good), True) == all_are(p1.of_far_rows(bad), False) == {"fig1_prior", "intro"}
+
+
+def test_trunk_of_dey_et_al() -> None:
+    def trunk(geodesic: tuple[float, float], euclidean: tuple[float, float]) -> pd.DataFrame:
+        shared = {"parent": "mlp", "variant": "reference", "on": "test", "n_train": 1000}
+        rows = [
+            {**shared, "model": model, "n_dims": n_dims, "metric": metric, "seed": seed, "value": value + jitter(seed) * n_dims / 100}
+            for model, values in (("geodesic", geodesic), ("euclidean", euclidean))
+            for n_dims, value in zip((2, 10, 100), (9.0, *values), strict=True)
+            for metric in ("error", "hellinger")
+            for seed in SEEDS
+        ]
+        return pd.DataFrame(rows)
+
+    assert all_are(p1.of_trunk(trunk((0.2, 0.1), (0.3, 0.35))), True) == {"fig1_trunk"}
+    assert all_are(p1.of_trunk(trunk((0.3, 0.35), (0.2, 0.1))), False) == {"fig1_trunk"}
+    assert not list(p1.of_trunk(trunk((0.2, 0.1), (0.3, 0.35)).query("model == 'geodesic'")))
+    assert not list(p1.of_trunk(pd.DataFrame()))
+
+
+@pytest.mark.parametrize(("model", "holds"), [(0.05, True), (0.3, False)])
+def test_maps_of_dey_et_al(model, holds) -> None:
+    rows = [
+        {
+            "dataset": dataset,
+            "parent": parent,
+            "variant": "kdgraph",
+            "seed": s,
+            "part": part,
+            "of_model": model + jitter(s),
+            "of_parent": 0.2,
+        }
+        for dataset in ("spiral", "circle")
+        for parent in posteriors.METHODS
+        for part in posteriors.PARTS
+        for s in SEEDS
+    ]
+    assert all_are(posteriors.claims(pd.DataFrame(rows)), holds) == {"fig4"}
+
+
+def test_what_fewer_polytopes_and_an_encoder_save() -> None:
+    def pruned(factor: float, cost: float) -> pd.DataFrame:
+        shared = {"method": "KDF", "simulation": "spiral"}
+        both = {"all": (0.1, 0.05, 4.0, 2.0), "tenth": (0.1 + cost, 0.05 + cost, 4.0 * factor, 2.0 * factor)}
+        columns = ("error", "ECE", "fit", "predict")
+        rows = [
+            {**shared, "kept": kept, "seed": s, **{name: value + jitter(s) for name, value in zip(columns, values, strict=True)}}
+            for kept, values in both.items()
+            for s in SEEDS
+        ]
+        return pd.DataFrame(rows)
+
+    def behind(power: float) -> pd.DataFrame:
+        seconds = {"pixels": lambda n: n / 1000, "embedding": lambda n: 0.5 * (n / 1000) ** power * (1 if power < 1 else 4)}
+        rows = [
+            {"rows": n, "seed": s, "place": place, "fit": of(n) * (1 + jitter(s)), "predict": of(n) * (1 + jitter(s))}
+            for place, of in seconds.items()
+            for n in scaling.IMAGES
+            for s in SEEDS
+        ]
+        return pd.DataFrame(rows)
+
+    assert all_are([*scaling.of_pruning(pruned(0.5, 0.001)), *scaling.of_encoder(behind(0.5))], True) == {"pruning", "encoder_scales"}
+    assert all_are([*scaling.of_pruning(pruned(1.5, 0.02)), *scaling.of_encoder(behind(2.0))], False) == {"pruning", "encoder_scales"}
 
 
 def many(ours: tuple[float, float, float], others: tuple[float, float, float]) -> Tables:
