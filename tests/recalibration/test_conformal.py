@@ -36,7 +36,7 @@ def test_at_least_their_share_on_average(n, level):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("n", "k"), [(50, 12), (200, 50), (1000, 100)])
+@pytest.mark.parametrize(("n", "k"), [(50, 12), (1000, 100)])
 def test_at_least_their_share_at_few_rows_and_many(n, k):
     """Torres et al., Table 1's problem: over 200 draws of calibration rows, what intervals hold is known exactly, by the true distribution.
 
@@ -44,7 +44,7 @@ def test_at_least_their_share_at_few_rows_and_many(n, k):
     """
     problem, rng = Heteroscedastic(), np.random.default_rng(0)
     parent = FrozenEstimator(GaussianLinear().fit(*problem.sample(20_000, rng)))
-    at = np.linspace(2, 20, 201)[1:, None] - 0.045  # the middles of 200 equal parts
+    at = np.linspace(2, 20, 41)[1:, None] - 0.225  # the middles of 40 equal parts
     truth, found = problem.distribution(at), []
     for seed in range(200):
         X, y = problem.sample(n, rng)

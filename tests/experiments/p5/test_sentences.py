@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ from experiments.common.claims import Claim
 from experiments.p5 import bias, cost, low_x2, two_diamonds
 from experiments.p5 import claims as p5
 from experiments.p5.records import TRUTH
+from kdgraph.parents.networks import MultilayerPerceptronRegressor
 from tests.experiments.sentences import SEEDS, all_are, by_seed, held, jitter
 
 
@@ -134,9 +136,10 @@ def test_what_local_recalibration_costs_as_torres_et_al_say() -> None:
     assert all_are(cost.claims(seconds(0.5, 1.0, 1.1, -0.0001, 0.3, 2.0)), False) == sentences
 
 
-@pytest.mark.slow
-def test_seconds_are_measured_of_every_setting_by_turns() -> None:
-    frame = cost.measured((1000, 2000), 2)
+def test_seconds_are_measured_of_every_setting_by_turns(monkeypatch) -> None:
+    monkeypatch.setattr(cost, "MultilayerPerceptronRegressor", partial(MultilayerPerceptronRegressor, max_epochs=1))
+    monkeypatch.setattr(cost, "KS", (10,))
+    frame = cost.measured((100, 200), 2)
     assert (frame.value > 0).all() and len(frame) == 2 * (2 * (2 + 10 + 11) + 4)
     assert {"small_capacity", "training_time", "prediction_time", "time_by_k"} == set(held(cost.claims(frame)))
 
