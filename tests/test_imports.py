@@ -191,8 +191,7 @@ for estimator in (KernelDensityForest(RandomForestClassifier(5)), DensityGate(Ra
 RUN = """
 import contextlib, io
 from kdgraph.cli import main
-figures = ["figures=none", "+figures.draw.reliability_diagram={}"]
-tiny = [*figures, "dataset.n_train=60", "dataset.n_test=40", "parent.n_estimators=5", "ood.n=20", "n_jobs=1"]
+tiny = [*FIGURES, "dataset.n_train=60", "dataset.n_test=40", "parent.n_estimators=5", "ood.n=20", "n_jobs=1"]
 for _ in range(2):  # the second time it is done before
     with contextlib.redirect_stdout(io.StringIO()):
         assert main(["run", "dataset=spiral", "method=kdf", *tiny]) == 0
@@ -203,6 +202,10 @@ ALWAYS = {"matplotlib", "torch"}
 COMMANDS = [
     ("import kdgraph; kdgraph.__version__", {"numpy", "sklearn", "scipy", "numba", "pandas", "hydra", *ALWAYS}),
     ("import kdgraph.cli, kdgraph.config", {"sklearn", "scipy", "numba", "pandas", *ALWAYS}),
+]
+RUNS = [
+    (RUN.replace("FIGURES", '["figures=none"]'), ALWAYS),
+    (RUN.replace("FIGURES", '["figures=none", "+figures.draw.reliability_diagram={}"]'), {"torch"}),
 ]
 FORESTS = [
     ("import kdgraph.metrics, kdgraph.data", {"sklearn", "numba", "hydra", *ALWAYS}),
@@ -215,8 +218,8 @@ FORESTS = [
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "steps",
-    [COMMANDS, FORESTS, [("import kdgraph.parents.networks", {"hydra", "matplotlib", "transformers"})], [(RUN, {"torch"})]],
-    ids=["commands", "forests", "networks", "a run"],
+    [COMMANDS, FORESTS, [("import kdgraph.parents.networks", {"hydra", "matplotlib", "transformers"})], RUNS],
+    ids=["commands", "forests", "networks", "runs"],
 )
 def test_what_need_not_wait_for_it_does_not(steps, tmp_path):
     """One step after the other in one process: what none of them may import is not there after it."""

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from experiments.common.claims import Claim, keep, verdicts
 from experiments.common.runs import Record
 from kdgraph.errors import KdgError
 
@@ -19,10 +20,7 @@ def tell(read: Callable[[Path], list[Record]], beside: Callable[[list[Record]], 
     read : the records of its runs below a folder: that of the command line, or ``outputs``.
     beside : the tables of records.
     """
-    try:
-        print(beside(read(Path(sys.argv[1] if len(sys.argv) > 1 else "outputs"))))
-    except KdgError as error:
-        sys.exit(str(error))
+    in_one_line(lambda: print(beside(read(Path(sys.argv[1] if len(sys.argv) > 1 else "outputs")))))
 
 
 def draw_pictures(about: str | None, draw: Callable[[Path, Path], Iterable[Path]], to: str) -> None:
@@ -41,5 +39,28 @@ def draw_pictures(about: str | None, draw: Callable[[Path, Path], Iterable[Path]
     try:
         for path in draw(given.outputs, given.figures):
             print(path)
+    except KdgError as error:
+        sys.exit(str(error))
+
+
+def parser_that_keeps(about: str | None) -> argparse.ArgumentParser:
+    """Of a study whose claims ``--keep DIR`` leaves where ``kdg reproduce`` finds them; ``about`` is its module's docstring."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="a folder of runs to leave the claims in, where kdg reproduce finds them")
+    return parser
+
+
+def tell_claims(claims: Iterable[Claim], keep_in: Path | None, name: str) -> None:
+    """Print which of them hold, and leave them as ``name`` in a folder of runs if there is one."""
+    told = list(claims)
+    print(verdicts(told))
+    if keep_in is not None:
+        keep(told, keep_in, name)
+
+
+def in_one_line(main: Callable[[], object]) -> None:
+    """Call it; what it cannot have ends it with a line, not with a traceback."""
+    try:
+        main()
     except KdgError as error:
         sys.exit(str(error))

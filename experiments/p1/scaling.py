@@ -6,11 +6,8 @@ other, and counts seconds of the processor. Simulations have 2,000 training rows
 
 from __future__ import annotations
 
-import argparse
 import sys
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,13 +15,14 @@ import pandas as pd
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 
-from experiments.common.claims import Claim, below, keep, verdicts
+from experiments.common.claims import Claim, below
+from experiments.common.command import in_one_line, parser_that_keeps, tell_claims
 from experiments.common.markdown import number, signed
+from experiments.common.seconds import spent
 from experiments.common.splits import half_width
 from kdgraph import KernelDensityForest, KernelDensityNetwork
 from kdgraph.config import compose
 from kdgraph.data.simulations import Circle, GaussianXor, Polynomial, Sinewave, Spiral, Trunk
-from kdgraph.errors import KdgError
 from kdgraph.metrics import ece, error
 from kdgraph.parents.networks import ConvolutionalNetwork, MultilayerPerceptron
 from kdgraph.runner import stages
@@ -86,19 +84,13 @@ def timed(fits: Mapping[Any, Fit], new: np.ndarray) -> dict[Any, tuple[Any, dict
     seconds = {name: {"fit": np.inf, "predict": np.inf} for name in fits}
     for _ in range(2):
         for name, fit in fits.items():
-            models[name], spent = _spent(fit)
-            seconds[name]["fit"] = min(seconds[name]["fit"], spent)
+            models[name], taken = spent(fit)
+            seconds[name]["fit"] = min(seconds[name]["fit"], taken)
     for _ in range(3):
         for name, model in models.items():
-            _, spent = _spent(lambda model=model: model.predict_proba(new))
-            seconds[name]["predict"] = min(seconds[name]["predict"], spent)
+            _, taken = spent(lambda model=model: model.predict_proba(new))
+            seconds[name]["predict"] = min(seconds[name]["predict"], taken)
     return {name: (models[name], seconds[name]) for name in fits}
-
-
-def _spent(call: Callable[[], Any]) -> tuple[Any, float]:
-    start = time.process_time()
-    found = call()
-    return found, time.process_time() - start
 
 
 def of_pruning(frame: pd.DataFrame) -> Iterator[Claim]:
@@ -133,13 +125,10 @@ def of_encoder(frame: pd.DataFrame) -> Iterator[Claim]:
 
 def main() -> None:
     """Measure both, print the claims, and keep them if asked to."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--keep", type=Path, metavar="DIR", help="a folder of runs to leave the claims in, where kdg reproduce finds them")
+    parser = parser_that_keeps(__doc__)
     given = parser.parse_args()
     told = [*of_pruning(_table(pruning())), *of_encoder(_table(encoder()))]
-    print(verdicts(told))
-    if given.keep is not None:
-        keep(told, given.keep, "p1_scaling")
+    tell_claims(told, given.keep, "p1_scaling")
 
 
 def _table(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
@@ -152,7 +141,4 @@ def _table(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except KdgError as problem:
-        sys.exit(str(problem))
+    in_one_line(main)

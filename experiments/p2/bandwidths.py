@@ -10,7 +10,6 @@ import argparse
 import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,8 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import train_test_split
 
-from experiments.common.claims import Claim, below, in_every_seed, keep, verdicts
+from experiments.common.claims import Claim, below, in_every_seed
+from experiments.common.command import parser_that_keeps, tell_claims
 from experiments.common.markdown import head, line, number, spread
 from experiments.common.splits import half_width
 from kdgraph.calibration.top_label import ClassPrecision, KernelDensityConfidence, TopLabelCalibrator
@@ -177,22 +177,19 @@ def _records(given: argparse.Namespace) -> Iterable[Record]:
 
 def main() -> None:
     """Print a table and the verdicts of each record."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_that_keeps(__doc__)
     parser.add_argument("records", nargs="*", help="class scores of models, .npz files")
     parser.add_argument("--target", default="ground_truth", help="their array of labels")
     parser.add_argument("--forests", nargs="*", choices=list(FORESTS), default=list(FORESTS), help="these of the records that are made")
     parser.add_argument("--phanns", metavar="FILE", help="what python -m experiments.p2.phanns writes")
     parser.add_argument("--seeds", type=int, default=5, help="halves that are drawn")
-    parser.add_argument("--keep", type=Path, metavar="DIR", help="a folder of runs to leave the claims in, where kdg reproduce finds them")
     given = parser.parse_args()
     told: list[Claim] = []
     for record in _records(given):
         found = study(record, given.seeds)
         print(f"## {record.name}: {len(record.y):,} rows, half of them calibrate; {given.seeds} halves\n\n{table(found)}\n", flush=True)
         told += claims(record.name, found)
-    print(verdicts(told))
-    if given.keep is not None:
-        keep(told, given.keep, "p2_bandwidths")
+    tell_claims(told, given.keep, "p2_bandwidths")
 
 
 if __name__ == "__main__":

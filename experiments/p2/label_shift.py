@@ -7,12 +7,10 @@ frequencies: calibration rows weigh what their class does (``fit(..., sample_wei
 
 from __future__ import annotations
 
-import argparse
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +20,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import train_test_split
 
 from experiments.common.claims import Claim, keep, verdicts
+from experiments.common.command import parser_that_keeps
 from experiments.common.markdown import head, line, number, signed
 from kdgraph.components import build
 from kdgraph.config import conf_dir
@@ -234,13 +233,12 @@ def claims(found: Summary, methods: Sequence[str]) -> Iterator[Claim]:
 
 def main() -> None:
     """Print both tables and the verdicts."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_that_keeps(__doc__)
     parser.add_argument("record", help="class scores of a model, a .npz file")
     parser.add_argument("--target", default="ground_truth", help="its array of labels")
     parser.add_argument("--methods", nargs="*", default=list(METHODS), help="calibrators by the names of the configuration")
     parser.add_argument("--seeds", type=int, default=5, help="halves that are drawn")
     parser.add_argument("--draws", type=int, default=10, help="class frequencies that are drawn for each half and concentration")
-    parser.add_argument("--keep", type=Path, metavar="DIR", help="a folder of runs to leave the claims in, where kdg reproduce finds them")
     given = parser.parse_args()
     rows = ScoreFile(given.record, target=given.target).load()
     found = summary(study(rows.X, rows.y, given.methods, seeds=given.seeds, draws=given.draws), given.methods)

@@ -7,11 +7,10 @@ finding the runs of an experiment means composing it.
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
+from experiments.common.command import in_one_line
 from experiments.p3 import figure3, figure5, images, simulated, size_labels, tabular, text
-from kdgraph.errors import KdgError
 
 STUDIES = {"tabular": tabular, "simulated": simulated, "size_labels": size_labels, "text": text, "images": images}
 
@@ -40,7 +39,4 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except KdgError as error:
-        sys.exit(str(error))
+    in_one_line(main)

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
-import sys
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from experiments.common.claims import Claim, keep, verdicts
-from kdgraph.errors import KdgError
+from experiments.common.claims import Claim
+from experiments.common.command import in_one_line, parser_that_keeps, tell_claims
 
 
 def asked(
@@ -31,14 +28,7 @@ def asked(
     measure : seed → rows of numbers.
     claims : what all rows say.
     """
-    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_that_keeps(about)
     parser.add_argument("--seeds", type=int, default=seeds, help="how many splits")
-    parser.add_argument("--keep", type=Path, metavar="DIR", help="a folder of runs to leave the claims in, where kdg reproduce finds them")
     given = parser.parse_args()
-    try:
-        told = list(claims(pd.DataFrame(row for seed in range(given.seeds) for row in measure(seed))))
-    except KdgError as error:
-        sys.exit(str(error))
-    print(verdicts(told))
-    if given.keep is not None:
-        keep(told, given.keep, name)
+    in_one_line(lambda: tell_claims(claims(pd.DataFrame(row for seed in range(given.seeds) for row in measure(seed))), given.keep, name))

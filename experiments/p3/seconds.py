@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from time import process_time
 
 import pandas as pd
 
 from experiments.common.claims import Claim
 from experiments.common.markdown import counted
+from experiments.common.seconds import spent
 from experiments.common.splits import half_width
 
 
@@ -16,9 +16,7 @@ def in_turn(works: Mapping[str, Callable[[], object]], seed: int) -> dict[str, f
     """Seconds of processor time of each, in which the work of other programs does not count; an odd seed turns the order round."""
     found = {}
     for name in sorted(works, reverse=bool(seed % 2)):
-        start = process_time()
-        works[name]()
-        found[name] = process_time() - start
+        _, found[name] = spent(works[name])
     return found
 
 

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,12 +16,12 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from experiments.common.claims import Claim, verdicts
+from experiments.common.command import in_one_line
 from experiments.common.markdown import counted, head, line, number, spread
 from experiments.common.pictures import save_picture
 from experiments.common.runs import Record, runs_of
 from experiments.p3.panels import Curve, Panel, side_by_side
 from experiments.p3.records import APHD, IN, by_seed, table_of
-from kdgraph.errors import KdgError
 from kdgraph.figures.style import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILLION, Role
 
 PAPER = Path(__file__).parent
@@ -197,7 +196,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except KdgError as error:
-        sys.exit(str(error))
+    in_one_line(main)

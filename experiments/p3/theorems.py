@@ -7,8 +7,6 @@ of each of Theorems 4.2 to 4.4; of Theorem 4.1 it has a counter-example in numbe
 
 from __future__ import annotations
 
-import argparse
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,12 +15,12 @@ import numpy as np
 from matplotlib.figure import Figure
 from sklearn.ensemble import ExtraTreesRegressor
 
-from experiments.common.claims import Claim, keep, verdicts
+from experiments.common.claims import Claim
+from experiments.common.command import in_one_line, parser_that_keeps, tell_claims
 from experiments.common.markdown import head, line, number
 from experiments.common.pictures import save_picture
 from experiments.p3.panels import Curve, Panel, side_by_side
 from kdgraph.detection import aphd
-from kdgraph.errors import KdgError
 from kdgraph.figures.style import BLACK, BLUE, GREEN, VERMILLION, Role
 
 PAPER = Path(__file__).parent
@@ -255,22 +253,17 @@ def figure_trees(found: Found) -> Figure:
 
 def main() -> None:
     """Print the tables and save the figures."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_that_keeps(__doc__)
     parser.add_argument("--scale", choices=list(SCALES), default="smoke", help="how many rows, trees and draws")
     parser.add_argument("--figures", type=Path, default=Path("outputs/p3_theorems"), help="where the pictures go")
-    parser.add_argument("--keep", type=Path, metavar="DIR", help="a folder of runs to leave the claims in, where kdg reproduce finds them")
     given = parser.parse_args()
     found = measure(SCALES[given.scale])
     told = list(claims(found))
-    print(tables(found) + "\n\n" + verdicts(told))
-    if given.keep is not None:
-        keep(told, given.keep, "p3_theorems")
+    print(tables(found) + "\n")
+    tell_claims(told, given.keep, "p3_theorems")
     for name, draw in (("theorem42", figure_regions), ("theorem43", figure_shift), ("theorem44", figure_trees)):
         save_picture(draw(found), given.figures / name, PAPER)
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except KdgError as error:
-        sys.exit(str(error))
+    in_one_line(main)

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from pathlib import Path
 
 from matplotlib.figure import Figure
 
+from experiments.common.command import in_one_line
 from experiments.common.models import evaluation_of, models_of
 from experiments.common.pictures import save_picture
 from kdgraph.answers import Model
-from kdgraph.errors import DataError, KdgError
+from kdgraph.errors import DataError
 from kdgraph.figures.of_run.drawing import Drawing
 from kdgraph.figures.of_run.local import lce_of_bins
 
@@ -52,7 +52,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except KdgError as error:
-        sys.exit(str(error))
+    in_one_line(main)

@@ -9,7 +9,6 @@ that MMCE, which trains one, has no row.
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -17,6 +16,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from experiments.common.command import in_one_line
 from experiments.common.markdown import head, line, number, signed
 from experiments.common.pictures import save_picture
 from experiments.common.published import cell, read_published
@@ -25,7 +25,6 @@ from experiments.common.splits import half_width
 from experiments.p4 import cifar10_features
 from experiments.p4.figures import Study, lce, reward, study_of
 from experiments.p4.setting import entries
-from kdgraph.errors import KdgError
 
 EXPERIMENT = "paper/p4/cifar10"
 FREE = ("dataset.path", "dataset.name", "dataset.made_by")
@@ -207,7 +206,4 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except KdgError as error:
-        sys.exit(str(error))
+    in_one_line(main)

@@ -8,7 +8,6 @@ every method has.
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,9 +16,10 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from experiments.common.command import in_one_line
 from experiments.common.pictures import save_picture
 from experiments.common.runs import Record, runs_of
-from kdgraph.errors import DataError, KdgError
+from kdgraph.errors import DataError
 from kdgraph.figures import GroupTable, LceCurves, group_tables, lce_against_bandwidth, metric_against_metrics, reward_against_ratio
 
 LABELS = {
@@ -188,7 +188,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except KdgError as error:
-        sys.exit(str(error))
+    in_one_line(main)

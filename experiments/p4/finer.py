@@ -7,8 +7,6 @@ known, each row's local error and the average error of its bin are compared with
 
 from __future__ import annotations
 
-import argparse
-import sys
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
@@ -18,10 +16,10 @@ import numpy as np
 import pandas as pd
 from sklearn.ensemble import RandomForestClassifier
 
-from experiments.common.claims import Claim, below, in_every_seed, keep, verdicts
+from experiments.common.claims import Claim, below, in_every_seed
+from experiments.common.command import in_one_line, parser_that_keeps, tell_claims
 from kdgraph.config import plan
 from kdgraph.data.simulations import Circle, GaussianXor, Polynomial, Sinewave, Spiral
-from kdgraph.errors import KdgError
 from kdgraph.features import FeatureMap
 from kdgraph.metrics import TopLabel
 from kdgraph.metrics.calibration import bin_edges, bin_of
@@ -131,18 +129,12 @@ def of_truth(frame: pd.DataFrame) -> Iterator[Claim]:
 
 def main() -> None:
     """Measure both, print the claims, and keep them if asked to."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_that_keeps(__doc__)
     parser.add_argument("outputs", type=Path, nargs="?", default=Path("outputs"), help="where networks are, or else are left")
-    parser.add_argument("--keep", type=Path, metavar="DIR", help="a folder of runs to leave the claims in, where kdg reproduce finds them")
     given = parser.parse_args()
     told = [*of_crime(pd.DataFrame(crime(given.outputs))), *of_truth(pd.DataFrame(truth()))]
-    print(verdicts(told))
-    if given.keep is not None:
-        keep(told, given.keep, "p4_finer")
+    tell_claims(told, given.keep, "p4_finer")
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except KdgError as problem:
-        sys.exit(str(problem))
+    in_one_line(main)

@@ -7,7 +7,6 @@ of places. The theorem says n^(-1/2) up to logarithms. The figure and a table wi
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,11 +18,11 @@ from matplotlib.figure import Figure
 from scipy.special import expit, logit
 from scipy.stats import linregress, t
 
-from experiments.common.claims import Claim, keep, verdicts
+from experiments.common.claims import Claim
+from experiments.common.command import in_one_line, parser_that_keeps, tell_claims
 from experiments.common.markdown import head, line, number
 from experiments.common.pictures import save_picture
 from kdgraph.data.simulations import GaussianXor
-from kdgraph.errors import KdgError
 from kdgraph.figures import convergence
 from kdgraph.metrics.calibration import bin_of
 from kdgraph.metrics.local.errors import local_errors_at
@@ -216,10 +215,9 @@ def _two(value: float) -> str:
 
 def main() -> None:
     """Print the table and save the figure."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_that_keeps(__doc__)
     parser.add_argument("--scale", choices=list(SCALES), default="smoke", help="how many rows, samples and places")
     parser.add_argument("--figures", type=Path, default=Path("outputs/p4_theorem1"), help="where the picture goes")
-    parser.add_argument("--keep", type=Path, metavar="DIR", help="a folder of runs to leave the claims in, where kdg reproduce finds them")
     given = parser.parse_args()
     scale, start = SCALES[given.scale], time.monotonic()
     truth, coarser = (population(grid(scale.places), cells) for cells in (scale.cells, scale.cells // 2))
@@ -228,9 +226,8 @@ def main() -> None:
         errors[n] = found
         print(f"{scale.draws} samples of {n:,} rows ({time.monotonic() - start:.0f} s)", file=sys.stderr, flush=True)
     print(f"sup over {scale.places}² places, {scale.draws} samples of each size, {BINS} bins; slopes with 95 % intervals\n")
-    print(table(errors, truth, np.abs(truth.slce - coarser.slce).max(axis=1)) + "\n\n" + verdicts(told := list(claims(errors))))
-    if given.keep is not None:
-        keep(told, given.keep, "p4_theorem1")
+    print(table(errors, truth, np.abs(truth.slce - coarser.slce).max(axis=1)) + "\n")
+    tell_claims(claims(errors), given.keep, "p4_theorem1")
     save_picture(draw(errors), given.figures / "theorem1", Path(__file__).parent)
 
 
@@ -242,7 +239,4 @@ def draw(errors: Mapping[int, np.ndarray]) -> Figure:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except KdgError as error:
-        sys.exit(str(error))
+    in_one_line(main)

@@ -6,16 +6,15 @@ folder of runs what they say of the paper's sentences.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from sklearn.frozen import FrozenEstimator
 
-from experiments.common.claims import Claim, below, in_every_seed, keep, verdicts
+from experiments.common.claims import Claim, below, in_every_seed
+from experiments.common.command import parser_that_keeps, tell_claims
 from experiments.common.markdown import head, line, number
 from experiments.p5.line import CALIBRATION_ROWS, SAMPLES, TRAINING_ROWS
 from kdgraph.data.simulations import Heteroscedastic
@@ -138,15 +137,13 @@ def told(parts: dict[int, pd.DataFrame], frame: pd.DataFrame) -> str:
 
 def main() -> None:
     """Print both tables and the verdicts."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--keep", type=Path, metavar="DIR", help="a folder of runs to leave the claims in, where kdg reproduce finds them")
+    parser = parser_that_keeps(__doc__)
     given = parser.parse_args()
     parts = {k: split_error(error) for k, error in errors(OF_K).items()}
     frame = cells(SAMPLES)
     claims = [*of_k(parts), *of_cells(frame)]
-    print(told(parts, frame) + "\n\n" + verdicts(claims))
-    if given.keep is not None:
-        keep(claims, given.keep, NAME)
+    print(told(parts, frame) + "\n")
+    tell_claims(claims, given.keep, NAME)
 
 
 if __name__ == "__main__":

@@ -7,21 +7,20 @@ paper's sentences. Runs of ``experiment=paper/p5/simulation`` have seconds too, 
 
 from __future__ import annotations
 
-import argparse
 import sys
-import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from sklearn.frozen import FrozenEstimator
 
-from experiments.common.claims import Claim, below, in_every_seed, keep, verdicts
+from experiments.common.claims import Claim, below, in_every_seed
+from experiments.common.command import parser_that_keeps, tell_claims
+from experiments.common.seconds import spent
 from experiments.p5.simulation import PLACES
 from kdgraph.data.simulations import Tran20
 from kdgraph.metrics import mse_y
@@ -145,10 +144,8 @@ def _predict(model: Any, X: np.ndarray) -> None:
 
 
 def _seconds(work: Callable[[], object]) -> float:
-    """Of all cores of this process: another one that runs beside it does not count."""
-    start = time.process_time()
-    work()
-    return time.process_time() - start
+    _, taken = spent(work)
+    return taken
 
 
 def claims(frame: pd.DataFrame) -> Iterator[Claim]:
@@ -214,15 +211,13 @@ def _of_k(frame: pd.DataFrame) -> Iterator[Claim]:
 
 def main() -> None:
     """Print the numbers and the verdicts."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--keep", type=Path, metavar="DIR", help="a folder of runs to leave the claims in, where kdg reproduce finds them")
+    parser = parser_that_keeps(__doc__)
     given = parser.parse_args()
     frame = measured()
     of = ["network", "what", "size", "place", "k", "eps"]
     found = list(claims(frame))
-    print(frame.groupby(of).value.mean().unstack("size").round(3).to_string() + "\n\n" + verdicts(found))
-    if given.keep is not None:
-        keep(found, given.keep, NAME)
+    print(frame.groupby(of).value.mean().unstack("size").round(3).to_string() + "\n")
+    tell_claims(found, given.keep, NAME)
 
 
 if __name__ == "__main__":

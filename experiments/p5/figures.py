@@ -9,7 +9,6 @@ fourth are of the first seed that was run.
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,13 +17,13 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from experiments.common.command import in_one_line
 from experiments.common.models import evaluation_of
 from experiments.common.pictures import save_picture
 from experiments.common.runs import Record, runs_of
 from experiments.p5 import simulation
 from experiments.p5.panels import Fit, Plane, line_and_curve, predicted_against_observed, valley_panels
 from kdgraph.data.simulations import Rosenbrock
-from kdgraph.errors import KdgError
 from kdgraph.figures import (
     Moments,
     boxes_by_setting,
@@ -214,7 +213,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except KdgError as error:
-        sys.exit(str(error))
+    in_one_line(main)

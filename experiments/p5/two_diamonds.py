@@ -6,7 +6,6 @@ recalibrated by 1,000 neighbours, and leaves in a folder of runs what they say o
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,13 +14,13 @@ import numpy as np
 import pandas as pd
 from scipy.stats import cramervonmises
 
-from experiments.common.claims import Claim, below, in_every_seed, keep, verdicts
+from experiments.common.claims import Claim, below, in_every_seed
+from experiments.common.command import in_one_line, parser_that_keeps, tell_claims
 from experiments.common.models import evaluation_of
 from experiments.common.runs import Record
 from experiments.p5.diamonds import read
 from experiments.p5.figures import NEAR, PRICES
 from kdgraph.distributions import Distribution
-from kdgraph.errors import KdgError
 from kdgraph.runner.stages import split
 
 METHOD = "network_local_1000"
@@ -92,21 +91,16 @@ def claims(frame: pd.DataFrame) -> Iterator[Claim]:
 
 def main() -> None:
     """Print the numbers and the verdicts."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_that_keeps(__doc__)
     parser.add_argument("outputs", type=Path, nargs="?", default=Path("outputs"), help="where the runs are")
-    parser.add_argument("--keep", type=Path, metavar="DIR", help="a folder of runs to leave the claims in, where kdg reproduce finds them")
     given = parser.parse_args()
     frame = measured(read(given.outputs), given.outputs)
     if frame.empty:
         sys.exit(f"{given.outputs} has no run of {METHOD}; first kdg run experiment=paper/p5/diamonds method=paper/p5/diamonds/{METHOD}")
     found = list(claims(frame))
-    print(frame.groupby("price").mean().T.round(3).to_string() + "\n\n" + verdicts(found))
-    if given.keep is not None:
-        keep(found, given.keep, NAME)
+    print(frame.groupby("price").mean().T.round(3).to_string() + "\n")
+    tell_claims(found, given.keep, NAME)
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except KdgError as error:
-        sys.exit(str(error))
+    in_one_line(main)

@@ -10,6 +10,7 @@ from kdgraph.errors import ConfigError
 from kdgraph.messages import unknown_key
 from kdgraph.parameters import annotations_of
 from kdgraph.run_config.config import COMPONENTS, RunConfig
+from kdgraph.run_config.figures import FigureOptions
 from kdgraph.run_config.outliers import check_outliers, ood_sets
 from kdgraph.run_config.pairs import unfitted
 
@@ -110,13 +111,16 @@ def _truths_of(source: Any) -> set[str]:
 
 def _check_figures(config: RunConfig) -> None:
     """Every figure exists and has these options."""
-    from kdgraph.figures.of_run import FigureOptions, figures
-
-    wanted, known = annotations_of(FigureOptions), figures()
+    wanted = annotations_of(FigureOptions)
     check_options("figures", config.figures, wanted)
     if removed := wanted.keys() - config.figures:
         raise ConfigError(f"figures.{min(removed)} was removed, and no run can do without it; figures=none draws nothing")
     check_options("figures.draw", config.figures["draw"], dict.fromkeys(config.figures["draw"], _OPTIONS))
+    if not config.drawn:
+        return
+    from kdgraph.figures.of_run import figures  # half a second to import
+
+    known = figures()
     for name, options in config.drawn.items():
         if name not in known:
             raise unknown_key(f"figures.draw.{name}", [f"figures.draw.{other}" for other in known])

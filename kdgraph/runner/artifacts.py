@@ -9,7 +9,6 @@ from typing import Any
 
 from kdgraph.answers import Evaluation, Model, frame_of
 from kdgraph.data.dataset import Splits
-from kdgraph.figures.of_run import Drawing, FigureOptions
 from kdgraph.run_config import RunConfig
 from kdgraph.runner.files import write_atomically
 from kdgraph.runner.model_dir import keep
@@ -27,9 +26,13 @@ def write_answers(evaluation: Evaluation, splits: Splits, folder: Path) -> dict[
 
 def draw(config: RunConfig, splits: Splits, evaluation: Evaluation, models: tuple[Model, Model], folder: Path) -> list[str]:
     """Draw what the config wants and the run has; gives the names of the files."""
+    if not config.drawn:
+        return []
+    from kdgraph.figures.of_run import Drawing  # half a second to import
+
     drawing = Drawing(splits, evaluation, models, figure_names(config))
-    options = FigureOptions(**{**config.figures, "draw": config.drawn})
-    return [f"{FIGURES}/{name}" for name in drawing.save(options, folder / FIGURES)]
+    names = drawing.save(folder / FIGURES, config.drawn, config.figures["formats"], config.figures["dpi"])
+    return [f"{FIGURES}/{name}" for name in names]
 
 
 def keep_models(config: RunConfig, splits: Splits, fitted: Made, calibrated: Made, folder: Path) -> list[str]:

@@ -13,7 +13,7 @@ from matplotlib.colors import to_hex
 from kdgraph.answers import Evaluation
 from kdgraph.errors import ConfigError
 from kdgraph.figures import lce_landscape, posterior_colormap
-from kdgraph.figures.of_run import Drawing, FigureOptions, figures
+from kdgraph.figures.of_run import Drawing, figures
 from kdgraph.figures.style import ID_SHADE
 
 BOX = (-1.0, 1.0, -1.0, 1.0)
@@ -226,8 +226,7 @@ NAN = float("nan")
     ids=["no table", "one bandwidth", "no row that counts"],
 )
 def test_what_a_run_has_not_measured_is_not_drawn(tables, tmp_path) -> None:
-    options = FigureOptions({"lce_landscape": {}, "lce_of_bins": {}, "lce_against_bandwidth": {}}, ["svg"], 100)
-    assert run_with(tables).save(options, tmp_path) == []
+    assert run_with(tables).save(tmp_path, {name: {} for name in NAMES}, ["svg"], 100) == []
 
 
 TINY = ["dataset.n_train=60", "dataset.n_test=40", "parent.n_estimators=5", "ood=none", "n_jobs=1", "metrics=local"]

@@ -6,7 +6,6 @@ are taken, all of their seeds.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -15,12 +14,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from experiments.common.claims import Claim, keep, verdicts
+from experiments.common.claims import Claim
+from experiments.common.command import in_one_line, parser_that_keeps, tell_claims
 from experiments.common.markdown import counted, number
 from experiments.common.models import models_of
 from experiments.common.runs import Record, runs_of
 from experiments.common.splits import half_width
-from kdgraph.errors import KdgError
 
 REACH, SIDE = 2.0, 150  # the square [-2, 2]², points along each side
 EXTENT = (-REACH, REACH, -REACH, REACH)
@@ -96,22 +95,16 @@ def claims(frame: pd.DataFrame) -> Iterator[Claim]:
 
 def main() -> None:
     """Print the claims of the runs below a folder, and keep them if asked to."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_that_keeps(__doc__)
     parser.add_argument("outputs", type=Path, nargs="?", default=Path("outputs"), help="where the runs are")
-    parser.add_argument("--keep", type=Path, metavar="DIR", help="a folder of runs to leave the claims in, where kdg reproduce finds them")
     given = parser.parse_args()
     records = [r for r in runs_of("paper/p1/posteriors", given.outputs, FREE) if r["config"]["calibrator"]["distance"] == "geodesic"]
     if not records:
         sys.exit(f"no run in {given.outputs} is of Figure 4: kdg run experiment=paper/p1/posteriors seed=0,1,2")
     most = max(record["config"]["dataset"]["n_train"] for record in records)
     told = list(claims(pd.DataFrame(distances((r for r in records if r["config"]["dataset"]["n_train"] == most), given.outputs))))
-    print(verdicts(told))
-    if given.keep is not None:
-        keep(told, given.keep, "p1_posteriors")
+    tell_claims(told, given.keep, "p1_posteriors")
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except KdgError as problem:
-        sys.exit(str(problem))
+    in_one_line(main)

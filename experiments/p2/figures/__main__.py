@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.common.claims import keep, verdicts
+from experiments.common.command import parser_that_keeps
 from experiments.common.pictures import save_picture
 from experiments.p2.figures import bars, curves, densities, joint, schematics
 from experiments.p2.figures.claims import claims, held_out, of_added, of_new_rows, of_several, with_spread_scores
@@ -66,7 +67,7 @@ def _missing(study: Study, name: str) -> bool:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_that_keeps(__doc__)
     parser.add_argument("outputs", nargs="?", type=Path, default=Path("outputs"), help="where the runs are")
     parser.add_argument("--to", type=Path, default=PAPER / "pictures", help="where the pictures go")
     parser.add_argument(
@@ -77,7 +78,6 @@ def _arguments() -> argparse.Namespace:
         "--spread", type=int, default=0, metavar="N", help="ask the claims N times more, with scores anywhere in their bins"
     )
     parser.add_argument("--halves", type=int, default=0, metavar="N", help="and N times more, fitted to one half and judged by the other")
-    parser.add_argument("--keep", type=Path, metavar="DIR", help="a folder of runs to leave the claims in, where kdg reproduce finds them")
     parser.add_argument("--record", help="scores of another data set for Figure 6, a .npz file with ground_truth and predictions")
     parser.add_argument("--of", type=int, default=3, metavar="CLASS", help="which class of the record (default: 3, cats of CIFAR-10)")
     return parser.parse_args()

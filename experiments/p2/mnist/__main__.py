@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from experiments.common.claims import Claim, keep, verdicts
+from experiments.common.command import in_one_line, parser_that_keeps
 from experiments.common.markdown import counted
 from experiments.common.pictures import save_picture
 from experiments.p2.mnist import figures
@@ -24,7 +25,6 @@ from experiments.p2.mnist.ensembles import of_ensembles
 from experiments.p2.mnist.measure import measure, measured, members_of
 from experiments.p2.mnist.pool import Combine, Pool, train
 from experiments.p2.mnist.tables import by_class, overall
-from kdgraph.errors import KdgError
 
 PAPER = Path(__file__).resolve().parents[1]
 """Its folder."""
@@ -122,14 +122,13 @@ def _told(lines: Iterator[str], n: int, what: str) -> None:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_that_keeps(__doc__)
     parser.add_argument("--scale", choices=list(SCALES), default="smoke", help="how many networks and ensembles")
     parser.add_argument("--recipes", nargs="*", choices=list(SAYS), help="these of the scale's")
     parser.add_argument(
         "--combine", nargs="*", choices=["sum_logs", "mean"], default=["sum_logs", "mean"], help="what an ensemble's score is"
     )
     parser.add_argument("--to", type=Path, default=Path("outputs/p2_mnist"), help="where networks and measurements are kept")
-    parser.add_argument("--keep", type=Path, metavar="DIR", help="a folder of runs to leave the claims in, where kdg reproduce finds them")
     parser.add_argument("--figures", type=Path, default=Path("outputs/p2_mnist/figures"), help="where the pictures go")
     parser.add_argument("--threads", type=int, default=1, help="of torch in training")
     parser.add_argument("--n-jobs", type=int, default=1, help="ensembles measured side by side")
@@ -137,7 +136,4 @@ def _arguments() -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except KdgError as error:
-        sys.exit(str(error))
+    in_one_line(main)

@@ -7,7 +7,6 @@ steps take three times as long as all the rest. ``--only "as printed" ...`` does
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,9 +14,9 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from experiments.common.command import in_one_line
 from experiments.common.markdown import head, line
 from experiments.p2.mnist.pool import rows
-from kdgraph.errors import KdgError
 from kdgraph.parents.networks import MultilayerPerceptronEnsemble
 from kdgraph.parents.networks.training import Loss
 
@@ -105,7 +104,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except KdgError as error:
-        sys.exit(str(error))
+    in_one_line(main)

@@ -5,7 +5,7 @@ None where the run does not have what it shows, and its other parameters are its
 lines and colours is the business of :mod:`kdgraph.figures`.
 """
 
-from kdgraph.figures.of_run.drawing import Drawing, FigureOptions
+from kdgraph.figures.of_run.drawing import Drawing
 from kdgraph.figures.of_run.registry import figure, figures
 
-__all__ = ["Drawing", "FigureOptions", "figure", "figures"]
+__all__ = ["Drawing", "figure", "figures"]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,25 +14,9 @@ from kdgraph.answers import Evaluation, Model, Predictions
 from kdgraph.data.dataset import Splits
 from kdgraph.figures.of_run.registry import figures
 from kdgraph.metrics import TopLabel
-from kdgraph.parameters import Count
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-
-@dataclass(frozen=True)
-class FigureOptions:
-    """The config node ``figures``.
-
-    Attributes
-    ----------
-    draw : name of a figure → its options; one that the run does not have the rows or answers for is left out.
-    formats, dpi : of the files.
-    """
-
-    draw: Mapping[str, Mapping[str, Any]]
-    formats: Sequence[Literal["svg", "png", "pdf"]]
-    dpi: Count
 
 
 @dataclass(frozen=True)
@@ -51,19 +35,16 @@ class Drawing:
     models: tuple[Model, Model]
     names: tuple[str, str]
 
-    def save(self, options: FigureOptions, folder: Path) -> list[str]:
-        """Draw and write every figure that is wanted and possible; returns file names."""
-        if not options.draw:
-            return []
+    def save(self, folder: Path, draw: Mapping[str, Mapping[str, Any]], formats: Sequence[str], dpi: int) -> list[str]:
+        """Draw and write every figure that is wanted, by name with its options, and possible; returns file names."""
         from kdgraph.figures import save
 
         folder.mkdir(parents=True, exist_ok=True)
-        drawn = self._figures(options)
-        return [path.name for name, figure in drawn for path in save(figure, folder / name, options.formats, options.dpi)]
+        return [path.name for name, figure in self._figures(draw) for path in save(figure, folder / name, formats, dpi)]
 
-    def _figures(self, options: FigureOptions) -> Iterator[tuple[str, Figure]]:
+    def _figures(self, draw: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, Figure]]:
         known = figures()
-        for name, more in options.draw.items():
+        for name, more in draw.items():
             if figure := known[name](self, **(more or {})):
                 yield name, figure
 
