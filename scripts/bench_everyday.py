@@ -1,4 +1,4 @@
-"""What is waited for every day: imports, help, lists, composing, one small run; part of ``make bench``.
+"""What is waited for every day: imports, help, lists, composing, images, figures, one small run; part of ``make bench``.
 
 Each line is a time, and its ratio to the least that Python could do for it, both measured in turn on this machine: a command against a
 process that imports what the command cannot do without, composing against Hydra's own composition of the same overrides. Medians of
@@ -16,10 +16,13 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 from hydra import compose as hydra_compose
 from hydra import initialize_config_dir
 
 from kdgraph.config import compose, conf_dir, plan
+from kdgraph.data.simulations import Shapes
+from kdgraph.figures import confidence_against_radius, save
 
 ROUNDS = 5
 NOTHING, NUMPY = "pass", "import numpy"
@@ -37,7 +40,13 @@ def main() -> None:
     _report("compose and check one run", lambda: compose(POINT), _by_hydra, "hydra.compose")
     points = [*POINT[:2], "seed=range(0,200)"]
     _report("compose 200 points", lambda: [job.config.run_id for job in plan(points, multirun=True).jobs], _by_hydra, "hydra.compose once")
+    shapes, rng = Shapes(), np.random.default_rng(0)
+    pixels = (4000, shapes.channels, shapes.size, shapes.size)
+    _report("4,000 images of shapes", lambda: shapes.sample(4000, rng), lambda: rng.random(pixels), "as many random numbers")
     with tempfile.TemporaryDirectory() as folder:
+        figure = confidence_against_radius({"forest": np.array([0.9, 0.8, 0.6, 0.5])}, np.arange(4), 0.5)
+        stem = Path(folder) / "figure"
+        _report("a figure as SVG and PNG", lambda: save(figure, stem), lambda: figure.savefig(stem.with_suffix(".png")), "its PNG alone")
         run = _kdg("run", *TINY, f"out={Path(folder) / 'outputs'}", "force=true")
         _report("one small run, new", run, _python(FOREST), "its imports")
         _report("the same, done before", _kdg("run", *TINY, f"out={Path(folder) / 'outputs'}"), _python("import hydra"), "import hydra")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -69,14 +68,6 @@ def test_threads_draw_the_same_figures(draw, tmp_path: Path) -> None:
     with ThreadPoolExecutor(3) as pool:
         together = list(pool.map(lambda i: save(draw[names[i]](), tmp_path / f"thread_{i}", ["svg"])[0].read_bytes(), range(len(names))))
     assert together == [alone[name] for name in names]
-
-
-def test_three_figures_as_svg_and_png_are_quick(draw, tmp_path: Path) -> None:
-    save(draw["radius"](), tmp_path / "warm")
-    start = time.process_time()
-    for name, make in draw.items():
-        save(make(), tmp_path / name)
-    assert time.process_time() - start < 1.5  # .4 s measured
 
 
 def test_figures_import_no_pyplot() -> None:
