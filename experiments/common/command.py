@@ -36,11 +36,12 @@ def draw_pictures(about: str | None, draw: Callable[[Path, Path], Iterable[Path]
     parser.add_argument("outputs", type=Path, nargs="?", default=Path("outputs"), help="where the runs are")
     parser.add_argument("--figures", type=Path, default=Path(to), help="where the picture goes")
     given = parser.parse_args()
-    try:
+
+    def main() -> None:
         for path in draw(given.outputs, given.figures):
             print(path)
-    except KdgError as error:
-        sys.exit(str(error))
+
+    in_one_line(main)
 
 
 def parser_that_keeps(about: str | None) -> argparse.ArgumentParser:

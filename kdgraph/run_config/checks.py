@@ -118,7 +118,7 @@ def _check_figures(config: RunConfig) -> None:
     check_options("figures.draw", config.figures["draw"], dict.fromkeys(config.figures["draw"], _OPTIONS))
     if not config.drawn:
         return
-    from kdgraph.figures.of_run import figures  # half a second to import
+    from kdgraph.figures.of_run import figures  # brings matplotlib, for which a run that draws nothing need not wait
 
     known = figures()
     for name, options in config.drawn.items():

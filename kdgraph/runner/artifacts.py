@@ -28,7 +28,7 @@ def draw(config: RunConfig, splits: Splits, evaluation: Evaluation, models: tupl
     """Draw what the config wants and the run has; gives the names of the files."""
     if not config.drawn:
         return []
-    from kdgraph.figures.of_run import Drawing  # half a second to import
+    from kdgraph.figures.of_run import Drawing  # brings matplotlib, for which a run that draws nothing need not wait
 
     drawing = Drawing(splits, evaluation, models, figure_names(config))
     names = drawing.save(folder / FIGURES, config.drawn, config.figures["formats"], config.figures["dpi"])
