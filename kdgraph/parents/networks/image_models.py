@@ -161,15 +161,15 @@ def _draw_anew(module: nn.Module, name: str) -> None:
 
 def _from_transformers(name: str, weights: Weights, image_size: int | None, options: Mapping[str, Any]) -> ImageFeatures:
     try:
-        from transformers import AutoConfig, AutoModel
+        transformers = _imported("transformers")
     except ImportError as error:
         raise UsageError(f"model '{name}' needs transformers: pip install kdgraph[encoders]") from error
     mean = std = None
     pooled = True
     if weights == "random":
-        model = AutoModel.from_config(_cached_or_fetched(AutoConfig.from_pretrained, name), **options)
+        model = transformers.AutoModel.from_config(_cached_or_fetched(transformers.AutoConfig.from_pretrained, name), **options)
     else:
-        model, info = _cached_or_fetched(AutoModel.from_pretrained, name, output_loading_info=True, **options)
+        model, info = _cached_or_fetched(transformers.AutoModel.from_pretrained, name, output_loading_info=True, **options)
         pooled = not any("pooler" in key for key in info["missing_keys"])  # else it is random: the checkpoint had another head
         mean, std = _statistics(name)
     size = getattr(model.config, "image_size", None)
@@ -195,8 +195,7 @@ def _cached_or_fetched(load: Callable[..., Any], name: str, **options: Any) -> A
 @contextmanager
 def _without_progress_bar() -> Iterator[None]:
     """Reading weights from a disk takes a moment, and transformers would draw a bar for it."""
-    from transformers.utils import logging
-
+    logging = _imported("transformers.utils").logging
     shown = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()
     try:
@@ -212,16 +211,20 @@ def _from_network(load: Callable[..., Any], name: str, options: Mapping[str, Any
 
 def _statistics(name: str) -> tuple[Tensor | None, Tensor | None]:
     """Mean and standard deviation of the channels that the model was trained with, from its image processor's file."""
-    from transformers.image_processing_base import ImageProcessingMixin
-
+    image_processor = _imported("transformers.image_processing_base").ImageProcessingMixin
     try:
-        said, _ = _cached_or_fetched(ImageProcessingMixin.get_image_processor_dict, name)
+        said, _ = _cached_or_fetched(image_processor.get_image_processor_dict, name)
     except UsageError:
         warnings.warn(f"model '{name}' comes without a preprocessor_config.json: images enter it as they are", stacklevel=2)
         return None, None
     if not said.get("do_normalize", True) or said.get("image_mean") is None or said.get("image_std") is None:
         return None, None
     return torch.tensor(said["image_mean"]), torch.tensor(said["image_std"])
+
+
+def _imported(module: str) -> Any:
+    """Not by a statement: pyright would read 2,700 modules behind it, a third of its time, and find no types in what is used here."""
+    return import_module(module)
 
 
 def _first_line(error: BaseException) -> str:
