@@ -12,7 +12,7 @@ import numpy as np
 from torch import nn
 
 from kdgraph.errors import ParameterError
-from kdgraph.parameters import Count, Range
+from kdgraph.parameters import Count, Positive, Range
 from kdgraph.parents.networks.classifier import NetworkClassifier
 
 _Dropout = Annotated[float, Range(0, 1)]
@@ -30,6 +30,9 @@ class FullyConnected:
     dropout : share of the activations that training sets to 0 after each hidden layer; a list is of the last ones: ``[0.4]`` is 0.4 after
         the last alone.
     batch_norm : normalise before each activation; needs batches of two rows.
+    initial_std : standard deviation of the normal distribution that the weights of every layer are drawn from at first, above 0; biases
+        are 0. None: as PyTorch draws them, uniformly, and with four layers of 1,000 units much smaller than with Keras' 0.05, from which a
+        network comes to fit its training rows sooner, and more surely.
 
     References
     ----------
@@ -41,6 +44,7 @@ class FullyConnected:
     activation: Literal["relu", "leaky_relu"] = "relu"
     dropout: _Dropout | Sequence[_Dropout] = 0.0
     batch_norm: bool = False
+    initial_std: Positive | None = None
 
     def _make_module(self, input_shape: tuple[int, ...], n_outputs: int) -> nn.Module:
         if self.batch_norm and getattr(self, "batch_size", None) == 1:
@@ -54,7 +58,13 @@ class FullyConnected:
             layers.append(_ACTIVATIONS[self.activation]())
             if dropout > 0:
                 layers.append(nn.Dropout(dropout))
-        return nn.Sequential(*layers, nn.Linear(widths[-1], n_outputs))
+        layers.append(nn.Linear(widths[-1], n_outputs))
+        if self.initial_std is not None:
+            for layer in layers:
+                if isinstance(layer, nn.Linear):
+                    nn.init.normal_(layer.weight, std=self.initial_std)
+                    nn.init.zeros_(layer.bias)
+        return nn.Sequential(*layers)
 
     def _dropouts(self) -> list[float]:
         """One for each hidden layer."""
@@ -73,7 +83,7 @@ class MultilayerPerceptron(FullyConnected, NetworkClassifier):
 
     Parameters
     ----------
-    hidden, activation, dropout, batch_norm : the layers, see :class:`FullyConnected`.
+    hidden, activation, dropout, batch_norm, initial_std : the layers, see :class:`FullyConnected`.
     **others : those of :class:`NetworkClassifier`.
 
     References

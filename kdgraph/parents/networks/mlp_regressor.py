@@ -20,7 +20,7 @@ class MultilayerPerceptronRegressor(FullyConnected, NetworkRegressor):
 
     Parameters
     ----------
-    hidden, activation, dropout, batch_norm : the layers, see :class:`FullyConnected`.
+    hidden, activation, dropout, batch_norm, initial_std : the layers, see :class:`FullyConnected`.
     head : what is predicted, see :data:`~kdgraph.parents.networks.heads.HeadName`; trained by its likelihood.
     **others : those of :class:`NetworkRegressor`.
 

@@ -27,7 +27,7 @@ class QuantileNetwork(FullyConnected, NetworkRegressor):
     Parameters
     ----------
     levels : at least two, increasing.
-    hidden, activation, dropout, batch_norm : the layers, see :class:`FullyConnected`.
+    hidden, activation, dropout, batch_norm, initial_std : the layers, see :class:`FullyConnected`.
     **others : those of :class:`NetworkRegressor`.
 
     References

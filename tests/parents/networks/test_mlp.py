@@ -40,6 +40,16 @@ def test_a_list_of_dropouts_is_of_the_last_layers():
     assert [part.p for part in module if isinstance(part, nn.Dropout)] == [0.1, 0.4]
 
 
+def test_initial_weights_are_drawn_as_is_asked():
+    module = MultilayerPerceptron(hidden=[400, 400], initial_std=0.05)._make_module((300,), 4)
+    for linear in (part for part in module if isinstance(part, nn.Linear)):
+        # 6 standard errors of the deviation of so many draws, 1 / sqrt(2 n) of it each
+        assert abs(linear.weight.std().item() / 0.05 - 1) < 6 / np.sqrt(2 * linear.weight.numel()) and not linear.bias.any()
+    X, y = load_digits(return_X_y=True)
+    first = [MultilayerPerceptron(hidden=(8,), max_epochs=0, initial_std=std, random_state=0).fit(X, y).predict_proba(X) for std in (2, 2, 3)]
+    assert np.array_equal(first[0], first[1]) and not np.array_equal(first[0], first[2])
+
+
 def test_the_network_of_communities_and_crime():
     """Luo et al., Appendix A.2."""
     mlp = build(compose(["parent=paper/p4/crime"]).parent)
@@ -53,6 +63,7 @@ def test_the_network_of_communities_and_crime():
     [
         ({"hidden": (10, 0)}, "hidden must be a list of which each is in [1, inf), got (10, 0)"),
         ({"hidden": 10}, "hidden must be a list, got 10"),
+        ({"initial_std": 0}, "initial_std must be in (0, inf) or null, got 0"),
         ({"dropout": 1.0}, "dropout must be in [0, 1) or a list, got 1.0"),
         ({"dropout": [0.1, 1.0]}, "dropout must be a number in [0, 1) or a list of which each is in [0, 1), got [0.1, 1.0]"),
         (
