@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cache, partial
 from typing import Any
 
@@ -10,13 +10,61 @@ import pytest
 from sklearn import config_context
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+OF_THE_CLASS = {
+    *(
+        "check_complex_data",
+        "check_dtype_object",
+        "check_estimator_sparse_array",
+        "check_estimator_sparse_matrix",
+        "check_estimators_nan_inf",
+    ),
+    *(
+        "check_estimators_empty_data_messages",
+        "check_estimators_overwrite_params",
+        "check_estimators_unfitted",
+        "check_f_contiguous_array_estimator",
+    ),
+    *("check_classifier_data_not_an_array", "check_regressor_data_not_an_array", "check_transformer_data_not_an_array"),
+    *("check_fit1d", "check_fit2d_predict1d", "check_fit_check_is_fitted", "check_fit_score_takes_y", "check_n_features_in"),
+    *(
+        "check_n_features_in_after_fitting",
+        "check_pipeline_consistency",
+        "check_positive_only_tag_during_fit",
+        "check_readonly_memmap_input",
+    ),
+    *("check_requires_y_none", "check_sample_weights_list", "check_sample_weights_not_an_array", "check_sample_weights_pandas_series"),
+    *("check_sample_weights_not_overwritten", "check_sample_weights_shape", "check_supervised_y_2d", "check_supervised_y_no_nan"),
+}
+"""How rows, labels and weights are taken in, and what is refused: code that all of a class share, whatever its parameters."""
+
 
 def with_checks(
-    estimators: Sequence[Any], *, expected_failed_checks: Callable[[Any], dict[str, str]] | None = None
+    estimators: Sequence[Any],
+    *,
+    expected_failed_checks: Callable[[Any], dict[str, str]] | None = None,
+    met_before: Collection[type] = (),
 ) -> pytest.MarkDecorator:
-    """What ``parametrize_with_checks`` gives, which names an estimator anew for each of its checks: half of the time of collecting them."""
-    names, cases = parametrize_with_checks(list(estimators), expected_failed_checks=expected_failed_checks).args
-    return pytest.mark.parametrize(names, cases, ids=_name)
+    """What ``parametrize_with_checks`` gives, in less time.
+
+    It names an estimator anew for each of its checks, which is half of the time of collecting them; here it is named once. The first of a
+    class passes every check. Others of it, and those of a class that another test has ``met_before``, leave out those :data:`OF_THE_CLASS`
+    and the repetitions on rows in read-only memory maps.
+    """
+    met, kept = set(met_before), []
+    for estimator in estimators:
+        cases = parametrize_with_checks([estimator], expected_failed_checks=expected_failed_checks).args[1]
+        kept += [case for case in cases if type(estimator) not in met or _is_of_its_parameters(_values(case)[1])]
+        met.add(type(estimator))
+    return pytest.mark.parametrize(("estimator", "check"), kept, ids=_name)
+
+
+def _values(case: Any) -> tuple[Any, partial]:
+    """The estimator and the check; one that is expected to fail comes with a mark."""
+    return getattr(case, "values", case)
+
+
+def _is_of_its_parameters(check: partial) -> bool:
+    return check.func.__name__ not in OF_THE_CLASS and not check.keywords.get("readonly_memmap")
 
 
 @cache

@@ -124,6 +124,7 @@ def test_scikit_learns_checks(estimator, check):
 @with_checks(
     PUBLISHED,
     expected_failed_checks=lambda e: PAPER if isinstance(e, KernelDensityForest) and e.variant == "paper" else EXPECTED_FAILURES,
+    met_before=(KernelDensityForest, KernelDensityNetwork),
 )
 @pytest.mark.filterwarnings("ignore:a class has fewer than two calibration rows")
 def test_scikit_learns_checks_of_what_reproduces_papers(estimator, check):

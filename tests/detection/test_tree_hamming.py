@@ -13,11 +13,11 @@ from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.tree import DecisionTreeClassifier
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kdgraph.detection import TreeHamming
 from kdgraph.metrics import auroc
 from kdgraph.parents import column_encoder
+from tests.sklearn_checks import with_checks
 
 SMALL = {"set_size": 40, "repeats": 6, "random_state": 0}
 ONE_ROW = {"check_methods_subset_invariance": "the score of a row belongs to it and the rows of its set"}
@@ -38,7 +38,7 @@ def bootstrapped() -> RandomForestClassifier:
     return RandomForestClassifier(20, random_state=0)
 
 
-@parametrize_with_checks(
+@with_checks(
     [
         TreeHamming(bootstrapped(), labels="given", random_state=0),
         TreeHamming(make_pipeline(SimpleImputer(), bootstrapped()), level="set", random_state=0),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import optimize, stats
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kdgraph.components import build
 from kdgraph.config import compose
@@ -13,9 +12,10 @@ from kdgraph.distributions import as_distribution
 from kdgraph.errors import ParameterError
 from kdgraph.parents import GammaGlm
 from kdgraph.persistence import read, to_bytes
+from tests.sklearn_checks import with_checks
 
 
-@parametrize_with_checks([GammaGlm(), GammaGlm(dispersion="ml")])
+@with_checks([GammaGlm(), GammaGlm(dispersion="ml")])
 def test_scikit_learns_checks(estimator, check):
     check(estimator)
 

@@ -167,7 +167,7 @@ def test_what_is_refused():
 
 @pytest.mark.slow
 @parametrize_with_checks(
-    [MultilayerPerceptronEnsemble(members=3, max_epochs=30, **SMALL)],
+    [MultilayerPerceptronEnsemble(members=3, max_epochs=20, **{**SMALL, "batch_size": 32})],
     expected_failed_checks=lambda estimator: {
         "check_sample_weight_equivalence_on_dense_data": "rows are drawn: one of weight two is not drawn as often as two equal rows"
     },

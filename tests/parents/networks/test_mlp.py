@@ -46,7 +46,9 @@ def test_initial_weights_are_drawn_as_is_asked():
         # 6 standard errors of the deviation of so many draws, 1 / sqrt(2 n) of it each
         assert abs(linear.weight.std().item() / 0.05 - 1) < 6 / np.sqrt(2 * linear.weight.numel()) and not linear.bias.any()
     X, y = load_digits(return_X_y=True)
-    first = [MultilayerPerceptron(hidden=(8,), max_epochs=0, initial_std=std, random_state=0).fit(X, y).predict_proba(X) for std in (2, 2, 3)]
+    first = [
+        MultilayerPerceptron(hidden=(8,), max_epochs=0, initial_std=std, random_state=0).fit(X, y).predict_proba(X) for std in (2, 2, 3)
+    ]
     assert np.array_equal(first[0], first[1]) and not np.array_equal(first[0], first[2])
 
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kdgraph.components import build
 from kdgraph.config import compose
@@ -17,6 +16,7 @@ from kdgraph.features import FeatureMap
 from kdgraph.parents import GammaGlm, GaussianLinear
 from kdgraph.parents.networks import MultilayerPerceptronRegressor
 from kdgraph.persistence import read, to_bytes
+from tests.sklearn_checks import with_checks
 
 EXPECTED_FAILURES = {
     "check_sample_weight_equivalence_on_dense_data": "a row of weight two is in one batch, two equal rows may be in two",
@@ -27,14 +27,16 @@ SMALL = {"hidden": (16,), "learning_rate": 0.03, "batch_size": 32, "max_epochs":
 QUICK = {**SMALL, "learning_rate": 0.05, "max_epochs": 10, "patience": None}
 
 
-@parametrize_with_checks([MultilayerPerceptronRegressor(**QUICK)], expected_failed_checks=lambda _: EXPECTED_FAILURES)
+@with_checks([MultilayerPerceptronRegressor(**QUICK)], expected_failed_checks=lambda _: EXPECTED_FAILURES)
 def test_scikit_learns_checks(estimator, check):
     check(estimator)
 
 
 @pytest.mark.slow
-@parametrize_with_checks(
-    [MultilayerPerceptronRegressor(**SMALL, head="normal_scale", dropout=0.1)], expected_failed_checks=lambda _: EXPECTED_FAILURES
+@with_checks(
+    [MultilayerPerceptronRegressor(**SMALL, head="normal_scale", dropout=0.1)],
+    expected_failed_checks=lambda _: EXPECTED_FAILURES,
+    met_before=[MultilayerPerceptronRegressor],
 )
 def test_scikit_learns_checks_of_more(estimator, check):
     check(estimator)

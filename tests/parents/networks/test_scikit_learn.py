@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from sklearn.utils.estimator_checks import parametrize_with_checks
-
 from kdgraph.parents.networks import MultilayerPerceptron
 from kdgraph.parents.networks.exposure import OutlierExposure
+from tests.sklearn_checks import with_checks
 
 EXPECTED_FAILURES = {
     "check_sample_weight_equivalence_on_dense_data": "a row of weight two is in one batch, two equal rows may be in two",
 }
-OPTIONS = {"hidden": (16,), "learning_rate": 0.02, "batch_size": 16, "device": "cpu", "random_state": 0}
+OPTIONS = {"hidden": (16,), "learning_rate": 0.02, "batch_size": 32, "device": "cpu", "random_state": 0}
 
 
-@parametrize_with_checks(
+@with_checks(
     [
         MultilayerPerceptron(**OPTIONS, max_epochs=30),
         MultilayerPerceptron(
