@@ -330,18 +330,18 @@ def test_far_from_the_data_it_stays_finite(degree):
 @pytest.mark.slow
 def test_published_numbers():
     """Torres et al., Table 1, 80,000 and 10,000 rows, k = 1000: MSE to the true mean 303.93, drawn; exact 247 ± 96 over 20 seeds of an
-    independent program. Over 3 seeds within 3.5 standard errors; and half of it or less with slopes taken out of twice as many.
+    independent program. Over 2 seeds within 3.5 standard errors; and half of it or less with slopes taken out of twice as many.
     """
     found = []
-    for seed in range(3):
+    for seed in range(2):
         splits = make_splits(Heteroscedastic(), n_train=80_000, n_calibration=10_000, n_test=10_000, rng=np.random.default_rng(seed))
         train, held, test = splits.train, splits.calibration, splits.test
         parent = FrozenEstimator(GaussianLinear().fit(train.X, train.y))
         for rule in ({"k": 1000}, {"k": 2000, "degree": 1}):
             model = LocalPit(parent, **rule).fit(train.X, train.y, X_calibration=held.X, y_calibration=held.y)
             found.append(mse_mean(model.predict_dist(test.X), test.truth))
-    constant, linear = np.mean(np.reshape(found, (3, 2)), axis=0)
-    assert abs(constant - 247) < 3.5 * 96 / np.sqrt(3) and linear < 0.75 * constant
+    constant, linear = np.mean(np.reshape(found, (2, 2)), axis=0)
+    assert abs(constant - 247) < 3.5 * 96 / np.sqrt(2) and linear < 0.75 * constant
 
 
 @pytest.mark.parametrize(
