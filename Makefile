@@ -49,7 +49,7 @@ reproduce-paper: $(VENV)/.run  ## every published number beside ours, on one pag
 lint: $(VENV)/.dev  ## check style, types, and that docstrings give shapes and sources
 	@$(BIN)/ruff check --quiet --output-format concise
 	@$(BIN)/ruff format --quiet --check --output-format concise || { echo "not formatted as above; make format does it" >&2; exit 1; }
-	@$(BIN)/pyright --threads 2 --pythonpath $(BIN)/python
+	@$(BIN)/pyright --pythonpath $(BIN)/python
 	@$(BIN)/python scripts/check_docstrings.py
 
 format: $(VENV)/.dev  ## sort imports, mend what ruff can mend, format
