@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -13,7 +10,7 @@ import pytest
 from sklearn.frozen import FrozenEstimator
 
 from experiments.p2.cifar10h import scores
-from experiments.p2.records import by_split, claim, entries, table
+from experiments.p2.records import by_split, claim, entries, main, table
 from kdgraph.calibration.top_label import TemperatureScaling
 from kdgraph.config import plan
 from kdgraph.metrics import TopLabel, nll, nll_top
@@ -83,20 +80,20 @@ def test_votes_are_shares():
 
 
 @pytest.mark.slow
-def test_the_experiment_runs_and_its_table_is_printed(tmp_path):
+def test_the_experiment_runs_and_its_table_is_printed(kdg, tmp_path, monkeypatch, capsys):
     """Two calibrators, two splits of a record of a few rows that differ."""
     rng = np.random.default_rng(0)
-    X = rng.dirichlet(np.ones(3), size=400)
-    y = np.where(rng.random(400) < X.max(axis=1), X.argmax(axis=1), rng.integers(3, size=400))
+    X = rng.dirichlet(np.ones(3), size=200)
+    y = np.where(rng.random(200) < X.max(axis=1), X.argmax(axis=1), rng.integers(3, size=200))
     np.savez(tmp_path / "few.npz", predictions=X, ground_truth=y)
     words = ["experiment=paper/p2/records", f"dataset.path={tmp_path / 'few.npz'}", "method=sts,best_top", "seed=0,1", f"out={tmp_path}"]
     assert len(plan(words).jobs) == 4
-    root = Path(__file__).parents[3]
-    subprocess.run([sys.executable, "-m", "kdgraph", "run", "-m", *words], cwd=root, check=True, capture_output=True)
+    code, _, err = kdg("run", "-m", *words, "hydra/launcher=basic")
+    assert code == 0, err
     records = [json.loads(path.read_text()) for path in tmp_path.glob("few/*/*/result.json")]
     assert len(records) == 4 and len({r["dataset"]["fingerprint"] for r in records}) == 2  # each seed divides the rows anew
-    said = subprocess.run(
-        [sys.executable, "-m", "experiments.p2.records", str(tmp_path)], cwd=root, check=True, capture_output=True, text=True
-    )
-    assert "200 calibration rows, 200 test rows, 2 splits" in said.stdout and "| best_top |" in said.stdout
-    assert "few: chosen by cross-validated binary NLL beats sts" in said.stdout
+    monkeypatch.setattr("sys.argv", ["records", str(tmp_path)])
+    main()
+    said = capsys.readouterr().out
+    assert "100 calibration rows, 100 test rows, 2 splits" in said and "| best_top |" in said
+    assert "few: chosen by cross-validated binary NLL beats sts" in said
