@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
 from typing import Any
 
@@ -11,60 +11,38 @@ from sklearn import config_context
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 OF_THE_CLASS = {
-    *(
-        "check_complex_data",
-        "check_dtype_object",
-        "check_estimator_sparse_array",
-        "check_estimator_sparse_matrix",
-        "check_estimators_nan_inf",
-    ),
-    *(
-        "check_estimators_empty_data_messages",
-        "check_estimators_overwrite_params",
-        "check_estimators_unfitted",
-        "check_f_contiguous_array_estimator",
-    ),
-    *("check_classifier_data_not_an_array", "check_regressor_data_not_an_array", "check_transformer_data_not_an_array"),
-    *("check_fit1d", "check_fit2d_predict1d", "check_fit_check_is_fitted", "check_fit_score_takes_y", "check_n_features_in"),
-    *(
-        "check_n_features_in_after_fitting",
-        "check_pipeline_consistency",
-        "check_positive_only_tag_during_fit",
-        "check_readonly_memmap_input",
-    ),
-    *("check_requires_y_none", "check_sample_weights_list", "check_sample_weights_not_an_array", "check_sample_weights_pandas_series"),
-    *("check_sample_weights_not_overwritten", "check_sample_weights_shape", "check_supervised_y_2d", "check_supervised_y_no_nan"),
-}
+    "check_complex_data", "check_dtype_object", "check_estimator_sparse_array", "check_estimator_sparse_matrix",
+    "check_estimators_nan_inf", "check_estimators_empty_data_messages", "check_estimators_overwrite_params", "check_estimators_unfitted",
+    "check_f_contiguous_array_estimator", "check_classifier_data_not_an_array", "check_regressor_data_not_an_array",
+    "check_transformer_data_not_an_array", "check_fit1d", "check_fit2d_predict1d", "check_fit_check_is_fitted", "check_fit_score_takes_y",
+    "check_n_features_in", "check_n_features_in_after_fitting", "check_pipeline_consistency", "check_positive_only_tag_during_fit",
+    "check_readonly_memmap_input", "check_requires_y_none", "check_sample_weights_list", "check_sample_weights_not_an_array",
+    "check_sample_weights_pandas_series", "check_sample_weights_not_overwritten", "check_sample_weights_shape", "check_supervised_y_2d",
+    "check_supervised_y_no_nan",
+}  # fmt: skip
 """How rows, labels and weights are taken in, and what is refused: code that all of a class share, whatever its parameters."""
 
 
 def with_checks(
-    estimators: Sequence[Any],
-    *,
-    expected_failed_checks: Callable[[Any], dict[str, str]] | None = None,
-    met_before: Collection[type] = (),
+    estimators: Sequence[Any], *, expected_failed_checks: Callable[[Any], dict[str, str]] | None = None, met: Iterable[Any] = ()
 ) -> pytest.MarkDecorator:
-    """What ``parametrize_with_checks`` gives, in less time.
+    """What ``parametrize_with_checks`` gives, which names an estimator anew for each of its checks: half of the time of collecting them.
 
-    It names an estimator anew for each of its checks, which is half of the time of collecting them; here it is named once. The first of a
-    class passes every check. Others of it, and those of a class that another test has ``met_before``, leave out those :data:`OF_THE_CLASS`
-    and the repetitions on rows in read-only memory maps.
+    The first estimator of a class passes every check. Those after it, and those of the same class as one in ``met``, leave out those that
+    are :data:`OF_THE_CLASS`, and what scikit-learn repeats with the same rows in read-only memory, which takes longest of all.
     """
-    met, kept = set(met_before), []
+    seen, cases = {type(estimator) for estimator in met}, []
     for estimator in estimators:
-        cases = parametrize_with_checks([estimator], expected_failed_checks=expected_failed_checks).args[1]
-        kept += [case for case in cases if type(estimator) not in met or _is_of_its_parameters(_values(case)[1])]
-        met.add(type(estimator))
-    return pytest.mark.parametrize(("estimator", "check"), kept, ids=_name)
+        names, found = parametrize_with_checks([estimator], expected_failed_checks=expected_failed_checks).args
+        cases += [case for case in found if type(estimator) not in seen or _is_of_its_parameters(case)]
+        seen.add(type(estimator))
+    return pytest.mark.parametrize(names, cases, ids=_name)
 
 
-def _values(case: Any) -> tuple[Any, partial]:
-    """The estimator and the check; one that is expected to fail comes with a mark."""
-    return getattr(case, "values", case)
-
-
-def _is_of_its_parameters(check: partial) -> bool:
-    return check.func.__name__ not in OF_THE_CLASS and not check.keywords.get("readonly_memmap")
+def _is_of_its_parameters(case: Any) -> bool:
+    """Of (estimator, check), as it is or with its marks."""
+    _, check = getattr(case, "values", case)
+    return check.func.__name__ not in OF_THE_CLASS and "readonly_memmap" not in check.keywords
 
 
 @cache

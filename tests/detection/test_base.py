@@ -11,11 +11,11 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kdgraph.density import KernelDensityForest
 from kdgraph.detection import conformal_offset
 from kdgraph.errors import ParameterError
+from tests.sklearn_checks import with_checks
 
 from .conftest import FarFromMean, LeastConfident
 
@@ -24,7 +24,7 @@ def forest() -> RandomForestClassifier:
     return RandomForestClassifier(15, random_state=0)
 
 
-@parametrize_with_checks(
+@with_checks(
     [LeastConfident(forest(), random_state=0), FarFromMean(random_state=0)],
     expected_failed_checks=lambda estimator: (
         dict.fromkeys(("check_outliers_train", "check_outliers_fit_predict"), "they fit without labels, and this parent needs them")

@@ -8,13 +8,13 @@ from sklearn.base import clone
 from sklearn.datasets import make_blobs
 from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.neighbors import LocalOutlierFactor
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import kdgraph.detection
 from kdgraph.detection import PostHocDetector, SetDetector
 from kdgraph.features import FeatureMap
 from kdgraph.metrics import auroc
 from kdgraph.persistence import read, to_bytes
+from tests.sklearn_checks import with_checks
 
 EXPORTED = [found for name in kdgraph.detection.__all__ if isinstance(found := getattr(kdgraph.detection, name), type)]
 DETECTORS = [
@@ -70,13 +70,13 @@ def expected_failures(detector: PostHocDetector) -> dict[str, str]:
 
 
 @FEW
-@parametrize_with_checks([unsupervised(cls) for cls in DETECTORS if cls.parent_is != "network"], expected_failed_checks=expected_failures)
+@with_checks([unsupervised(cls) for cls in DETECTORS if cls.parent_is != "network"], expected_failed_checks=expected_failures)
 def test_scikit_learns_checks(estimator, check):
     check(estimator)
 
 
 @pytest.mark.slow
-@parametrize_with_checks([unsupervised(cls) for cls in DETECTORS if cls.parent_is == "network"], expected_failed_checks=expected_failures)
+@with_checks([unsupervised(cls) for cls in DETECTORS if cls.parent_is == "network"], expected_failed_checks=expected_failures)
 def test_scikit_learns_checks_behind_a_network(estimator, check):
     check(estimator)
 

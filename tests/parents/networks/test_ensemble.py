@@ -7,7 +7,6 @@ import pytest
 import torch
 from scipy.special import log_softmax, softmax
 from sklearn.datasets import load_digits, make_moons
-from sklearn.utils.estimator_checks import parametrize_with_checks
 from torch import nn
 
 from kdgraph.errors import ParameterError
@@ -15,6 +14,7 @@ from kdgraph.geometry import partition_of
 from kdgraph.parents.inside import inside_of
 from kdgraph.parents.networks import MultilayerPerceptronEnsemble
 from kdgraph.parents.networks.ensemble import StackedPerceptrons
+from tests.sklearn_checks import with_checks
 
 SMALL = {"hidden": (16,), "learning_rate": 0.02, "batch_size": 16, "device": "cpu", "random_state": 0}
 
@@ -166,8 +166,8 @@ def test_what_is_refused():
 
 
 @pytest.mark.slow
-@parametrize_with_checks(
-    [MultilayerPerceptronEnsemble(members=3, max_epochs=20, **{**SMALL, "batch_size": 32})],
+@with_checks(
+    [MultilayerPerceptronEnsemble(members=3, max_epochs=5, **{**SMALL, "learning_rate": 0.1, "batch_size": 32})],
     expected_failed_checks=lambda estimator: {
         "check_sample_weight_equivalence_on_dense_data": "rows are drawn: one of weight two is not drawn as often as two equal rows"
     },

@@ -22,9 +22,7 @@ EXPECTED_FAILURES = {
     "check_sample_weight_equivalence_on_dense_data": "a row of weight two is in one batch, two equal rows may be in two",
 }
 SMALL = {"hidden": (16,), "learning_rate": 0.03, "batch_size": 32, "max_epochs": 20, "device": "cpu", "random_state": 0}
-
-
-QUICK = {**SMALL, "learning_rate": 0.05, "max_epochs": 10, "patience": None}
+QUICK = {**SMALL, "learning_rate": 0.1, "max_epochs": 5, "patience": None}
 
 
 @with_checks([MultilayerPerceptronRegressor(**QUICK)], expected_failed_checks=lambda _: EXPECTED_FAILURES)
@@ -34,9 +32,9 @@ def test_scikit_learns_checks(estimator, check):
 
 @pytest.mark.slow
 @with_checks(
-    [MultilayerPerceptronRegressor(**SMALL, head="normal_scale", dropout=0.1)],
+    [MultilayerPerceptronRegressor(**{**QUICK, "patience": 5}, head="normal_scale", dropout=0.1)],
     expected_failed_checks=lambda _: EXPECTED_FAILURES,
-    met_before=[MultilayerPerceptronRegressor],
+    met=[MultilayerPerceptronRegressor()],
 )
 def test_scikit_learns_checks_of_more(estimator, check):
     check(estimator)

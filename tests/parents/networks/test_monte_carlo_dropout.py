@@ -7,7 +7,6 @@ import copy
 import numpy as np
 import pytest
 import torch
-from sklearn.utils.estimator_checks import parametrize_with_checks
 from torch import nn
 
 from kdgraph.components import build
@@ -15,6 +14,7 @@ from kdgraph.config import compose
 from kdgraph.errors import ParameterError
 from kdgraph.parents.networks import MonteCarloDropout, MultilayerPerceptronRegressor
 from kdgraph.persistence import read, to_bytes
+from tests.sklearn_checks import with_checks
 
 EXPECTED_FAILURES = {
     "check_sample_weight_equivalence_on_dense_data": "a row of weight two is in one batch, two equal rows may be in two",
@@ -23,8 +23,8 @@ SMALL = {"hidden": (16, 8), "dropout": 0.3, "learning_rate": 0.02, "batch_size":
 
 
 @pytest.mark.slow
-@parametrize_with_checks(
-    [MonteCarloDropout(**{**SMALL, "dropout": 0.1, "hidden": (16,)}, masks=20, patience=None)],
+@with_checks(
+    [MonteCarloDropout(**{**SMALL, "dropout": 0.1, "hidden": (16,), "learning_rate": 0.1, "max_epochs": 5}, masks=20, patience=None)],
     expected_failed_checks=lambda estimator: EXPECTED_FAILURES,
 )
 def test_scikit_learns_checks(estimator, check):

@@ -9,22 +9,22 @@ from tests.sklearn_checks import with_checks
 EXPECTED_FAILURES = {
     "check_sample_weight_equivalence_on_dense_data": "a row of weight two is in one batch, two equal rows may be in two",
 }
-OPTIONS = {"hidden": (16,), "learning_rate": 0.02, "batch_size": 32, "device": "cpu", "random_state": 0}
+OPTIONS = {"hidden": (16,), "learning_rate": 0.1, "batch_size": 32, "max_epochs": 5, "device": "cpu", "random_state": 0}
+"""Learns the blobs of the checks in 50 ms."""
 
 
 @with_checks(
     [
-        MultilayerPerceptron(**OPTIONS, max_epochs=30),
+        MultilayerPerceptron(**OPTIONS),
         MultilayerPerceptron(
             **OPTIONS,
-            max_epochs=20,
             patience=None,
             optimizer="sgd",
             batch_norm=True,
             dropout=0.1,
             exposure=OutlierExposure(start="trained", epochs=2),
         ),
-        MultilayerPerceptron(**OPTIONS, max_epochs=20, loss="mmce", mmce_weight=(0.0, 2.0), stop_on="validation_accuracy", dropout=[0.1]),
+        MultilayerPerceptron(**OPTIONS, loss="mmce", mmce_weight=(0.0, 2.0), stop_on="validation_accuracy", dropout=[0.1]),
     ],
     expected_failed_checks=lambda estimator: EXPECTED_FAILURES,
 )
