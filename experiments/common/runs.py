@@ -36,8 +36,10 @@ def runs_of(experiment: str, folder: Path, free: Sequence[str] = ()) -> list[Rec
     if not paths:
         return []  # without composing anything, which takes seconds
     loose = tuple(tuple(key.split(".")) for key in (*swept_numbers(experiment), "seed", *free))
-    wanted = _wanted(experiment, loose)
-    found = (json.loads(path.read_text()) for path in paths)
+    found = [json.loads(path.read_text()) for path in paths]
+    named = {("dataset",), ("dataset", "name")}.isdisjoint(loose)
+    there = frozenset(str(record["config"].get("dataset", {}).get("name")) for record in found) if named else None
+    wanted = _wanted(experiment, loose, there)
     return [record for record in found if _signature(record["config"], loose) in wanted]
 
 
@@ -60,9 +62,23 @@ def runs_of_tables(experiment: str, folder: Path, free: Sequence[str] = ()) -> l
 
 
 @cache
-def _wanted(experiment: str, loose: tuple[Key, ...]) -> set[str]:
-    """Signatures of its runs; composing takes seconds, and several questions are asked of one experiment."""
-    return {_signature(job.config.science(), loose) for job in _one_of_each(experiment)}
+def _wanted(experiment: str, loose: tuple[Key, ...], there: frozenset[str] | None) -> set[str]:
+    """Signatures of its runs on data sets of these names (None: of any); composing takes seconds, and many questions are asked of one."""
+    if there is None:
+        return {_signature(job.config.science(), loose) for job in _one_of_each(experiment)}
+    of = [choice for choice, name in _names(experiment) if name in there]
+    if not of:
+        return set()
+    chosen = [f"dataset={','.join(of)}"] if "dataset" in _swept(experiment) else []
+    return {_signature(job.config.science(), loose) for job in _one_of_each(experiment, chosen)}
+
+
+@cache
+def _names(experiment: str) -> list[tuple[str, str]]:
+    """What is said of each data set that it sweeps, and its name in the config; no method changes the name, so one of them does."""
+    first = [f"{key}={_values(values)[0]}" for key, values in _swept(experiment).items() if key != "dataset"]
+    jobs = plan([f"experiment={experiment}", *first]).jobs
+    return [(job.swept.get("dataset", ""), str(job.config.science()["dataset"].get("name"))) for job in jobs]
 
 
 def _records(folder: Path) -> list[Path]:
@@ -94,10 +110,10 @@ def _values(swept: str) -> list[str]:
     return [value.strip() for value in str(swept).split(",")]
 
 
-def _one_of_each(experiment: str) -> Iterable[Any]:
-    """The experiment's jobs at the first value of each swept number: composing all 2,400 takes minutes."""
+def _one_of_each(experiment: str, chosen: Sequence[str] = ()) -> Iterable[Any]:
+    """The experiment's jobs at the first value of each swept number, and of what else is chosen: composing all 2,400 takes minutes."""
     first = [f"{key}={_values(_swept(experiment)[key])[0]}" for key in swept_numbers(experiment)]
-    return plan([f"experiment={experiment}", *first]).jobs
+    return plan([f"experiment={experiment}", *first, *chosen]).jobs
 
 
 def _words(values: Mapping[str, str], without: str) -> list[str]:

@@ -41,7 +41,7 @@ def assert_legible() -> Callable[[Figure], None]:
     """Nothing is cut off by the edge of the figure, and no two texts overlap."""
 
     def check(figure: Figure) -> None:
-        figure.canvas.draw()
+        figure.draw_without_rendering()  # places are those of a drawing, and no pixel is asked for
         width, height = figure.bbox.size
         drawn = [(t.get_text(), t.get_window_extent()) for t in _drawn_texts(figure)]
         for text, box in drawn:
