@@ -84,8 +84,12 @@ class Composer:
     def decides_the_sweep(self, override: str) -> bool:
         """Whether it may say that this is a sweep, and of what: no swept values, nor values whose keys only a swept choice may have."""
         parsed = self.parse(override)
-        says_how = str(parsed.key_or_group).partition(".")[0] in ("hydra", *PLAIN)
-        return not parsed.is_sweep_override() and (says_how or not self._sets_a_value(parsed))
+        return not parsed.is_sweep_override() and (self._says_how(parsed) or not self._sets_a_value(parsed))
+
+    @staticmethod
+    def _says_how(override: Override) -> bool:
+        """Whether it is of a key that says how to run, and not what."""
+        return str(override.key_or_group).partition(".")[0] in ("hydra", *PLAIN)
 
     def _sets_a_value(self, override: Override) -> bool:
         """Whether it changes or deletes a key that is there, and chooses no option of a group."""
@@ -109,9 +113,10 @@ class Composer:
     def compose_point(self, overrides: Sequence[str], *, of_many: bool = False) -> tuple[DictConfig, Mapping[str, str]]:
         """The config without Hydra's node, for reading alone, and the options that were chosen, by group.
 
-        Of many points, those with the same options share them, and differ in values, such as the seed: 6 ms each instead of 40.
+        Of many points, those with the same options share them, and differ in values, such as the seed: 6 ms each instead of 40. One by
+        itself shares them with what may say that there is a sweep.
         """
-        values = [override for override in map(self.parse, overrides) if self._sets_a_value(override)] if of_many else []
+        values = self._values(overrides, of_many=of_many)
         lines = {override.input_line for override in values}
         choices = tuple(override for override in overrides if override not in lines)
         if choices not in self.composed:
@@ -122,6 +127,17 @@ class Composer:
             nodes = copy.deepcopy(nodes)
             ConfigLoaderImpl._apply_overrides_to_config(values, nodes)
         return nodes, chosen
+
+    def _values(self, overrides: Sequence[str], *, of_many: bool) -> list[Override]:
+        """Those that can wait until the others are composed. None can where a key is added after them, which they would come to change.
+
+        A sweep among them is Hydra's to refuse.
+        """
+        parsed = [self.parse(override) for override in overrides]
+        waits = [not o.is_sweep_override() and self._sets_a_value(o) and (of_many or not self._says_how(o)) for o in parsed]
+        adds = [o.type in (OverrideType.ADD, OverrideType.FORCE_ADD) for o in parsed]
+        first = waits.index(True) if any(waits) else len(waits)
+        return [] if any(adds[first:]) else [override for override, can_wait in zip(parsed, waits, strict=True) if can_wait]
 
     def _nodes(self, overrides: Sequence[str]) -> tuple[DictConfig, Mapping[str, str]]:
         """The same, not copied: nobody writes into it."""
