@@ -6,11 +6,12 @@ import warnings
 from collections.abc import Callable
 from copy import copy
 from dataclasses import KW_ONLY, dataclass
+from functools import cache
 from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 from sklearn.utils import check_random_state
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from kdgraph.calibration.top_label.base import TopLabelCalibrator
 from kdgraph.calibration.top_label.class_shares import warn_of
@@ -24,6 +25,12 @@ _nll_top_by_row = cast("Callable[..., np.ndarray]", nll_top.by_row)
 Pool = NonNegative | Literal["cv"]
 POOLS = (0.0, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0, 10000.0)
 """What "cv" chooses from: the NLL is flat between them, and the last is next to what all classes share alone."""
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    """Those of numpy, scipy and scikit-learn, which are loaded by now: to look for them anew takes longer than a small fit."""
+    return ThreadpoolController()
 
 
 class Opinions(NamedTuple):
@@ -97,7 +104,7 @@ class PooledCalibrator(TopLabelCalibrator):
         rows = rows[rows.weight > 0]
         rows = Rows(np.asarray(rows.X, dtype=np.float64), rows.y, rows.weight)
         self.pool_, self.pool_nll_ = 0.0 if self.pool == "cv" or not self._pools else float(self.pool), None
-        with threadpool_limits(1):  # threads add in another order, and on a busy machine made small fits take 15 times as long
+        with _libraries().limit(limits=1):  # threads add in another order, and on a busy machine made small fits take 15 times as long
             if self.pool == "cv" and self._pools:
                 self.pool_, self.pool_nll_ = self._chosen(rows)
             self._learn_from(rows)
