@@ -218,8 +218,8 @@ FORESTS = [
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "steps",
-    [COMMANDS, FORESTS, [("import kdgraph.parents.networks", {"hydra", "matplotlib", "transformers"})], RUNS],
-    ids=["commands", "forests", "networks", "runs"],
+    [[*COMMANDS, *RUNS], [*FORESTS, ("import kdgraph.parents.networks", {"hydra", "matplotlib", "transformers"})]],
+    ids=["commands", "library"],
 )
 def test_what_need_not_wait_for_it_does_not(steps, tmp_path):
     """One step after the other in one process: what none of them may import is not there after it."""

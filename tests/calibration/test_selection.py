@@ -106,16 +106,23 @@ def test_an_option_of_a_candidate_is_checked_before_anything_runs():
         check_component("calibrator", wrong)
 
 
+@pytest.fixture(scope="module")
+def free(parent, rows) -> tuple[BestCalibrator, float]:
+    """The choice without a default, and by how much it is better than the parent."""
+    X, y, X_calibration, y_calibration, _ = rows
+    best = BestCalibrator(parent, random_state=3).fit(X, y, X_calibration=X_calibration, y_calibration=y_calibration)
+    return best, paired_evidence(parent, "none", best.chosen_, X_calibration, y_calibration, 3)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("margin", "holds"), [(0.0, False), (1.0, False), (50.0, True)])
-def test_a_default_holds_unless_another_is_clearly_better(parent, rows, margin, holds):
+def test_a_default_holds_unless_another_is_clearly_better(parent, rows, free, margin, holds):
     X, y, X_calibration, y_calibration, X_test = rows
     given = {"X_calibration": X_calibration, "y_calibration": y_calibration}
-    free = BestCalibrator(parent, random_state=3).fit(X, y, **given)
+    free, by_hand = free
     best = BestCalibrator(parent, default="none", margin=margin, random_state=3).fit(X, y, **given)
     assert free.chosen_ != "none" and best.chosen_ == ("none" if holds else free.chosen_)
     assert best.nll_ == free.nll_
-    by_hand = paired_evidence(parent, "none", free.chosen_, X_calibration, y_calibration, 3)
     assert best.evidence_ == pytest.approx(by_hand, rel=1e-9) and by_hand > 1  # so that the margins above tell the cases apart
     assert best.describe()["evidence"] == best.evidence_ and free.evidence_ is None
     same = BestCalibrator(parent, default=free.chosen_, margin=margin, random_state=3).fit(X, y, **given)

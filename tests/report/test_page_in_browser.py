@@ -98,10 +98,10 @@ class Reader:
         self.one("#find").clear()
         self.one("#find").send_keys(text)
         self.until(lambda: self.one("#live").get_attribute("textContent") == self.one("#shown").text != "")
-        WebDriverWait(self.browser, 5).until(lambda _: self.script("return location.hash.includes('find=') || !arguments[0]", text))
+        self.until(lambda: self.script("return location.hash.includes('find=') || !arguments[0]", text))
 
     def until(self, condition):
-        WebDriverWait(self.browser, 5).until(lambda _: condition())
+        WebDriverWait(self.browser, 5, poll_frequency=0.02).until(lambda _: condition())
 
     def active(self):
         return self.browser.switch_to.active_element

@@ -60,14 +60,14 @@ def test_cores_change_no_bit(case):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", ["kdf", "kdn"])
-def test_a_sweep_changes_no_bit_whoever_starts_its_jobs(case):
+@pytest.mark.parametrize(("case", "others"), [("kdf", "submitit_local"), ("kdn", "basic")])
+def test_a_sweep_changes_no_bit_whoever_starts_its_jobs(case, others):
     for seed in (0, 1):
         run(*CASES[case], f"seed={seed}", "n_jobs=2", "out=alone")
     run("-m", *CASES[case], "seed=0,1", "hydra/launcher=basic", "out=in_turn")
     run("-m", *CASES[case], "seed=0,1", "hydra.launcher.n_jobs=2", "out=side_by_side")
     run("-m", *CASES[case], "seed=0", "out=resumed")
-    run("-m", *CASES[case], "seed=0,1", "hydra/launcher=submitit_local", "out=resumed")
+    run("-m", *CASES[case], "seed=0,1", f"hydra/launcher={others}", "out=resumed")
     alone = results("alone")
     assert len(alone) == 2
     assert results("in_turn") == alone and results("side_by_side") == alone and results("resumed") == alone

@@ -122,20 +122,20 @@ def test_a_record_that_was_cut_off_is_no_record(cut):
     assert metrics_and_predictions() == before
 
 
-def test_five_processes_at_once_do_each_stage_once():
-    """Three ask for one run, two for others on the same parent."""
-    calibrators = ["isotonic"] * 3 + ["none", "kdf"]
+def test_processes_at_once_do_each_stage_once():
+    """Two ask for one run, one for another on the same parent."""
+    calibrators = ["isotonic"] * 2 + ["none"]
 
     def call(calibrator: str) -> tuple[int, str]:
         command = [sys.executable, "-m", "kdgraph", "run", "--json", *TINY, f"calibrator={calibrator}"]
         done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
         return done.returncode, done.stdout if done.returncode == 0 else done.stderr
 
-    with ThreadPoolExecutor(5) as pool:
+    with ThreadPoolExecutor(3) as pool:
         ended = list(pool.map(call, calibrators))
     assert [err for code, err in ended if code] == []
     records = [json.loads(out) for _, out in ended]
-    assert all(record == records[0] for record in records[:3])
-    assert len({record["run_id"] for record in records}) == 3
-    assert sum("fit" not in record["from_store"] for record in records[2:]) == 1  # one of the three runs has fitted the parent
+    assert all(record == records[0] for record in records[:2])
+    assert len({record["run_id"] for record in records}) == 2
+    assert sum("fit" not in record["from_store"] for record in records[1:]) == 1  # one of the two runs has fitted the parent
     assert len(list(Path("outputs/.store/fit").glob("*"))) == 1

@@ -71,8 +71,10 @@ def naive(
     ``values`` are Float[n] or Float[n, K]; the parent's own are those of the place.
     """
     weight, found = np.ones(len(X)) if weight is None else weight, []
+    bin_of_row = [bin_of(row[:3].max(), bins) for row in X]
     for i, place in enumerate(at):
-        same = [j for j in range(len(X)) if bin_of(X[j, :3].max(), bins) == bin_of(place[:3].max(), bins)]
+        mine = bin_of(place[:3].max(), bins)
+        same = [j for j in range(len(X)) if bin_of_row[j] == mine]
         same = [j for j in same if weight[j] > 0 and not (leave_one_out and i == j)]
         near = sum(weight[j] * kernel(i, j) for j in same)
         if near > 0:

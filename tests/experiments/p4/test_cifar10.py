@@ -149,8 +149,9 @@ def test_the_commands(runs, tmp_path, record, monkeypatch: pytest.MonkeyPatch, c
     monkeypatch.setattr(cifar10, "runs_of", lambda experiment, folder, free: runs[0])
     cifar10.main(["tables", str(runs[1])])
     assert capsys.readouterr().out == beside(runs[0]) + "\n"
+    monkeypatch.setattr(cifar10, "draw", lambda *given: [given])
     cifar10.main(["figures", str(runs[1]), "--to", str(tmp_path / "drawn")])
-    assert len(capsys.readouterr().out.splitlines()) == 2 * len(FIGURES)
+    assert capsys.readouterr().out == f"{(runs[0], runs[1], tmp_path / 'drawn')}\n"
     path, _, test = record
     seen = {"net": np.random.default_rng(1).normal(size=(6, 5))}
     monkeypatch.setattr(cifar10_features, "images", lambda: (test, test))

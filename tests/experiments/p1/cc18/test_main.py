@@ -7,6 +7,7 @@ import json
 import pytest
 
 from experiments.p1.cc18 import __main__ as cc18
+from experiments.p1.cc18.figures import pages
 
 pytestmark = pytest.mark.slow
 MADE_OF_RUNS = [part for part in cc18.PARTS if part != "stored"]
@@ -29,14 +30,17 @@ def test_everything_prints_and_draws(tmp_path, monkeypatch, capsys, sizes, paren
 
 
 def test_stored_numbers_are_drawn_twelve_tables_a_page(tmp_path, monkeypatch) -> None:
-    """Of thirteen tables, which is quicker than of all, the last is on the second page."""
+    """Drawn are three tables, two a page, which is quicker than of all."""
     numbers = cc18.published_numbers()
-    names = list(dict.fromkeys(numbers.dataset))[:13]
+    names = list(dict.fromkeys(numbers.dataset))[:3]
     monkeypatch.setattr(cc18, "published_numbers", lambda: numbers[numbers.dataset.isin(names)])
+    asked = []
+    monkeypatch.setattr(cc18, "pages", lambda stored, rows_a_page: asked.append(rows_a_page) or pages(stored, rows_a_page=2))
     monkeypatch.setattr("sys.argv", ["cc18", str(tmp_path), "--to", str(tmp_path), "--only", "stored"])
     cc18.main()
     for kind in ("svg", "pdf"):
         assert {path.stem for path in tmp_path.glob(f"*.{kind}")} == {"figure2_published", "figure5_published", "figure6_published"}
+    assert asked == [12]
 
 
 def test_two_settings_end_with_one_line(tmp_path, monkeypatch, record) -> None:
