@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 import os
 import socket
 import tempfile
@@ -31,6 +32,15 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.freeze()
         gc.enable()
+
+
+@pytest.fixture(autouse=True)
+def _no_log_outlives_its_stream() -> Iterator[None]:
+    """Hydra's views of a config (``--info``, ``--cfg``) log to the stderr of their test, which is closed when that ends."""
+    before = set(logging.root.handlers)
+    yield
+    for handler in set(logging.root.handlers) - before:
+        logging.root.removeHandler(handler)
 
 
 @pytest.fixture

@@ -179,9 +179,9 @@ def test_a_failure_keeps_the_traceback_and_lets_the_others_run(kdg, tmp_path, fa
     assert (code, out, err) == (1, "", f"kdg: the run failed: RuntimeError: no luck (traceback in {where})\n")
     assert "raise RuntimeError" in trace.read_text()
     code, out, err = kdg("run", "-m", "--config-dir", "mine", *TINY, "calibrator=failing,none", "hydra/launcher=basic")
-    assert code == 1 and "1 runs in outputs" in out
+    assert code == 1 and "1 run in outputs" in out
     told, why, command = err.splitlines()
-    assert told == "kdg: 1 of 2 runs failed; the same command tries them again, and these run one alone:"
+    assert told == "kdg: 1 of 2 runs failed; the same command tries it again, and this runs it alone:"
     assert why == f"  RuntimeError: no luck   {where}"
     before = trace.stat().st_mtime_ns
     assert kdg(*shlex.split(command)[1:])[0] == 1 and trace.stat().st_mtime_ns > before
@@ -190,9 +190,9 @@ def test_a_failure_keeps_the_traceback_and_lets_the_others_run(kdg, tmp_path, fa
 def test_a_sweep_that_is_to_fail_fast_ends_with_its_first_failure(kdg, failing):
     swept = ["-m", "--config-dir", "mine", *TINY, "calibrator=none,failing,isotonic", "fail_fast=true"]
     code, out, err = kdg("run", *swept, "hydra/launcher=basic")
-    assert code == 1 and "1 runs in outputs" in out
+    assert code == 1 and "1 run in outputs" in out
     first, _, _, last = err.splitlines()
-    assert first.startswith("kdg: 1 of 3 runs failed") and last == "kdg: 1 runs were not started (fail_fast=true)"
+    assert first.startswith("kdg: 1 of 3 runs failed") and last == "kdg: 1 run was not started (fail_fast=true)"
     assert kdg("run", *swept[:-1], "hydra/launcher=basic")[1].endswith("2 runs in outputs, 1 of them done before\n")
 
 

@@ -11,7 +11,7 @@ from kdgraph.results.complete import refuse_incomplete
 from kdgraph.results.measures import IN_SAMPLE, Measure, measured, tell_apart
 from kdgraph.results.parts import AS_IN_PAPER, after, chain, is_as_in_paper
 from kdgraph.results.usual import far
-from kdgraph.results.words import MARK, MISSING
+from kdgraph.results.words import MARK, MISSING, counted
 
 MOST_SETS = 3
 """Out-of-distribution sets of a family that are shown."""
@@ -118,5 +118,4 @@ def _warnings(record: Record) -> list[str]:
 def _files(record: Record, run_dir: str) -> str:
     figures = {name.rpartition(".")[0] for name in record["files"]["figures"]}
     counts = [(len(figures), "figure"), (len(record["files"]["tables"]), "table")]
-    counted = [f"{count} {what}{'s' if count > 1 else ''}" for count, what in counts if count]
-    return "   ".join([run_dir, *counted, "result.json", record["files"]["predictions"]])
+    return "   ".join([run_dir, *(counted(count, what) for count, what in counts if count), "result.json", record["files"]["predictions"]])

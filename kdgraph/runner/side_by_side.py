@@ -81,7 +81,7 @@ def _outlive(start: Callable[[Sequence[Job]], None], todo: Sequence[Job], watch:
                 raise UsageError(f"{why}; hydra/launcher=joblib runs on this machine, basic one after the other") from error
             at_work += begun
             left = [job for job in not_ended if job not in begun]
-            watch.note(f"a process was lost ({one_line(error)[:150]}); {len(begun)} runs that were at work are tried again, each alone")
+            watch.note(f"a process was lost ({one_line(error)[:150]}); what was at work is tried again, each run alone: {len(begun)}")
     for job in at_work:
         with suppress(Exception):  # its directory tells
             start([job])
@@ -137,9 +137,10 @@ def _at_once(planned: Plan, n_jobs: int) -> int:
 
 def _line(launcher: Any, n_jobs: int, cores: int) -> str:
     each = "one core each" if cores == 1 else f"{cores} cores each"
+    runs = "1 run" if n_jobs == 1 else f"{n_jobs} runs"
     if str(launcher["_target_"]).endswith("JoblibLauncher"):
-        return f"{n_jobs} runs, {min(n_jobs, effective_n_jobs(launcher.n_jobs))} at a time, {each}"
-    return f"{n_jobs} runs through {str(launcher['_target_']).rpartition('.')[2]}, {each}; their logs are in {launcher.submitit_folder}"
+        return f"{runs}, {min(n_jobs, effective_n_jobs(launcher.n_jobs))} at a time, {each}"
+    return f"{runs} through {str(launcher['_target_']).rpartition('.')[2]}, {each}; their logs are in {launcher.submitit_folder}"
 
 
 @contextmanager

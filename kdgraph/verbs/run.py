@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kdgraph.errors import KdgError, NotAtHand, RunFailed, UsageError
+from kdgraph.results.words import counted
 from kdgraph.verbs.hydra_arguments import check_jobs, hydra_arguments, planned_by, split_by_record
 
 if TYPE_CHECKING:
@@ -126,13 +127,15 @@ def _tell(outcomes: Sequence[Outcome], planned: Plan, before: set[Job], args: ar
 def _tell_failures(failed: Sequence[Outcome], n_runs: int, flags: list[str]) -> None:
     """Why, where the traceback is, and the command that runs it alone; on stderr."""
     started = [outcome for outcome in failed if outcome.started]
-    print(f"kdg: {len(started)} of {n_runs} runs failed; the same command tries them again, and these run one alone:", file=sys.stderr)
+    again = "it again, and this runs it alone" if len(started) == 1 else "them again, and these run one alone"
+    print(f"kdg: {len(started)} of {counted(n_runs, 'run')} failed; the same command tries {again}:", file=sys.stderr)
     for outcome in started:
         trace = outcome.job.run_dir / "error.txt"
         print(f"  {outcome.failure}" + (f"   {trace}" if trace.exists() else ""), file=sys.stderr)
         print(f"    kdg run {shlex.join([*flags, *outcome.job.overrides])}", file=sys.stderr)
     if len(started) < len(failed):
-        print(f"kdg: {len(failed) - len(started)} runs were not started (fail_fast=true)", file=sys.stderr)
+        left = len(failed) - len(started)
+        print(f"kdg: {counted(left, 'run')} {'was' if left == 1 else 'were'} not started (fail_fast=true)", file=sys.stderr)
 
 
 def _print_tables(done: Sequence[tuple[Job, Any]], planned: Plan, before: set[Job]) -> None:
@@ -153,7 +156,7 @@ def _print_tables(done: Sequence[tuple[Job, Any]], planned: Plan, before: set[Jo
     found = sum(job in before for job, _ in done)
     if (place := planned.base.get("beside")) is not None:
         show("\n" + _beside(str(place), [record for _, record in done]))
-    show(f"\n{len(done)} runs in {done[0][0].run_dir.parents[2]}" + (f", {found} of them done before" if found else ""))
+    show(f"\n{counted(len(done), 'run')} in {done[0][0].run_dir.parents[2]}" + (f", {found} of them done before" if found else ""))
 
 
 def _beside(place: str, records: Sequence[Any]) -> str:

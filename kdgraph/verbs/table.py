@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from kdgraph.errors import UsageError
+from kdgraph.results.words import counted
 from kdgraph.verbs.flags import Parser, listed
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def _write(found: list[Found], args: argparse.Namespace) -> None:
     measures = dict.fromkeys(measure for one in found for measure, _ in measured(one.record))
     table = columns(found, args.keys, set(select(list(measures), args.metric, args.on)))
     write_columns(table, args.output)
-    print(f"{args.output}   {len(table['value']):,} rows, {len(table)} columns, of {len(found):,} runs")
+    print(f"{args.output}   {len(table['value']):,} rows, {len(table)} columns, of {counted(len(found), 'run')}")
 
 
 def _show(found: list[Found], args: argparse.Namespace) -> None:
@@ -82,5 +83,5 @@ def _show(found: list[Found], args: argparse.Namespace) -> None:
     show(wide(lines, in_order(measures) if not args.metric else measures, width=width, rows=rows))
     if any(is_as_in_paper(one.record) for one in found):
         show(f"\n{METHOD_ENDS['paper']}: {AS_IN_PAPER}")
-    size = f"{len(found):,} run{'s' * (len(found) != 1)}: {len(lines):,} lines, {len(measures)} measures"
+    size = f"{counted(len(found), 'run')}: {len(lines):,} lines, {len(measures)} measures"
     show(f"\n{size}; --output FILE writes every number with its standard error, --metric and --on choose")
