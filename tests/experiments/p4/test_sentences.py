@@ -9,6 +9,7 @@ import pandas as pd
 
 from experiments.p4 import claims as p4
 from experiments.p4 import finer
+from experiments.p4.figures import Study
 from tests.experiments.sentences import SEEDS, all_are, held, jitter
 
 
@@ -48,6 +49,23 @@ def test_decisions_of_luo_et_al() -> None:
         "highest_reward": {True}, "best_prr_and_global": {True},
     }  # fmt: skip
     assert held(p4.of_decisions(scores(0.1, 0.9), "x", 0.1)) == {"highest_reward": {False}, "best_prr_and_global": {False}}
+
+
+def test_rewards_of_luo_et_al() -> None:
+    def study(lore: list[float]) -> Study:
+        rewards = {"none": [-0.5, -0.6, -0.7], "histogram": [-0.4, -0.6, -0.8], "lore_tsne_02": lore}
+        rows = [
+            {"method": method, "seed": seed, "ratio": ratio, "reward": value + jitter(seed)}
+            for method, values in rewards.items()
+            for seed in SEEDS
+            for ratio, value in zip((1.5, 10, 100), values, strict=True)
+        ]
+        return Study(list(rewards), list(SEEDS), pd.DataFrame(), {"reward_by_ratio": pd.DataFrame(rows)})
+
+    (won,) = p4.of_rewards(study([-0.3, -0.61, -0.6]), "x")  # first and last, by .1; behind by .01 between them
+    assert won.holds and won.found.startswith("at 2; ") and ": -.010 to +.100; " in won.found.replace("−", "-"), won.found
+    (lost,) = p4.of_rewards(study([-0.3, -0.61, -0.7]), "x")  # as high as the best of the others is not above it
+    assert not lost.holds and lost.found.startswith("at 1; ") and lost.of == ("highest_reward",)
 
 
 def test_bins_of_equal_mass_of_luo_et_al() -> None:
