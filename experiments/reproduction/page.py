@@ -147,6 +147,8 @@ def _summary(chapters: Sequence[Chapter]) -> list[str]:
 def _told(chapters: Sequence[Chapter]) -> list[str]:
     """How many were reached, and where that is less than it is to be, in sentences."""
     whole = count(cell for each in chapters for cell in each.cells)
+    if not whole.asked:
+        return ["Nothing of it can be run here."]
     of = f"{whole.reached:,} of the {whole.asked:,} published numbers that can be run here"
     told = [f"{of} match or are bettered ({_share(whole)}); {whole.cells - whole.asked:,} more cannot be, or are settings."]
     low = [f"{each.paper.name} has {_share(each.count)}" for each in chapters if each.count.share < LEAST]

@@ -163,6 +163,12 @@ def test_the_plan_is_told_and_nothing_runs(tmp_path, capsys) -> None:
     assert not (tmp_path / "smoke" / "page.html").exists()
 
 
+def test_where_nothing_can_be_run_no_share_is_told(tmp_path, capsys) -> None:
+    assert main(["p1", "Table 1", "--scale", "smoke", "--no-runs", "--out", str(tmp_path)]) == 0
+    told = capsys.readouterr().out
+    assert "\nNothing of it can be run here.\n" in told and "aimed at" not in told and "0 of the 0" not in told
+
+
 def test_words_that_would_change_a_number_are_refused(tmp_path) -> None:
     with pytest.raises(UsageError, match=r"^'seed=3' is not how runs are launched; kdg reproduce takes hydra/launcher=… and "):
         main(["p5", "seed=3", "--plan", "--out", str(tmp_path)])
