@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from kdgraph.results.estimate import Times
-from kdgraph.results.words import counted
+from kdgraph.wording import counted
 
 STATES = ("done", "running", "failed", "not at hand", "to do")
 

@@ -11,7 +11,8 @@ from kdgraph.results.complete import refuse_incomplete
 from kdgraph.results.measures import IN_SAMPLE, Measure, measured, tell_apart
 from kdgraph.results.parts import AS_IN_PAPER, after, chain, is_as_in_paper
 from kdgraph.results.usual import far
-from kdgraph.results.words import MARK, MISSING, counted
+from kdgraph.results.words import MARK, MISSING
+from kdgraph.wording import counted
 
 MOST_SETS = 3
 """Out-of-distribution sets of a family that are shown."""

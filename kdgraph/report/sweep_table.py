@@ -12,8 +12,9 @@ from kdgraph.results.complete import refuse_incomplete
 from kdgraph.results.measures import Measure, tell_apart
 from kdgraph.results.parts import AS_IN_PAPER, PARTS, after, is_as_in_paper
 from kdgraph.results.usual import NEAR, far
-from kdgraph.results.words import MISSING, numbered, some
+from kdgraph.results.words import MISSING, numbered
 from kdgraph.run_config import METHOD_ENDS
+from kdgraph.wording import some
 
 MOST_SETS, MOST_FAR = 2, 6
 """Out-of-distribution sets of a family that are shown, and columns of them all."""

@@ -14,9 +14,9 @@ from typing import Any
 from kdgraph.errors import UsageError
 from kdgraph.results.complete import lacking
 from kdgraph.results.filters import parse, refuse_unknown
-from kdgraph.results.words import counted
 from kdgraph.run_config import RECORD_SCHEMA
 from kdgraph.runner.watch import Watch
+from kdgraph.wording import counted
 
 RECORD = "result.json"
 

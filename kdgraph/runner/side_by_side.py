@@ -28,6 +28,7 @@ from kdgraph.runner.run import attempt
 from kdgraph.runner.rundir import CLAIM, RunDir, one_line
 from kdgraph.runner.tally import Count, counting
 from kdgraph.runner.watch import Watch
+from kdgraph.wording import counted
 
 
 def side_by_side(planned: Plan, todo: Sequence[Job], n_done: int, watch: Watch) -> None:
@@ -137,7 +138,7 @@ def _at_once(planned: Plan, n_jobs: int) -> int:
 
 def _line(launcher: Any, n_jobs: int, cores: int) -> str:
     each = "one core each" if cores == 1 else f"{cores} cores each"
-    runs = "1 run" if n_jobs == 1 else f"{n_jobs} runs"
+    runs = counted(n_jobs, "run")
     if str(launcher["_target_"]).endswith("JoblibLauncher"):
         return f"{runs}, {min(n_jobs, effective_n_jobs(launcher.n_jobs))} at a time, {each}"
     return f"{runs} through {str(launcher['_target_']).rpartition('.')[2]}, {each}; their logs are in {launcher.submitit_folder}"

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kdgraph.errors import KdgError, NotAtHand, RunFailed, UsageError
-from kdgraph.results.words import counted
 from kdgraph.verbs.hydra_arguments import check_jobs, hydra_arguments, planned_by, split_by_record
+from kdgraph.wording import counted
 
 if TYPE_CHECKING:
     import argparse

@@ -7,8 +7,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from kdgraph.errors import UsageError
-from kdgraph.results.words import counted
 from kdgraph.verbs.flags import Parser, listed
+from kdgraph.wording import counted
 
 if TYPE_CHECKING:
     from kdgraph.results.records import Found

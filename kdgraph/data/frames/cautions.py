@@ -7,14 +7,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kdgraph.data.frames.wording import shortened
+from kdgraph.wording import some
 
 
 def warn_of_constant_columns(name: str, X: np.ndarray, columns: Sequence[str]) -> None:
     """Warn of features of X: Float64[n, d] that have one value in all of several rows."""
     constant = np.flatnonzero(X.min(axis=0) == X.max(axis=0))  # NaN is neither
     if len(constant) and len(X) > 1:
-        said = shortened([columns[int(j)] for j in constant])
+        said = some([columns[int(j)] for j in constant])
         warnings.warn(f"{name}: columns that never change tell nothing: {said}", stacklevel=3)
 
 

@@ -10,9 +10,10 @@ import numpy as np
 
 from kdgraph.data.dataset import Dataset, Kind, Task
 from kdgraph.data.frames.cautions import warn_of_constant_columns, warn_of_copies
-from kdgraph.data.frames.wording import no_such_column, shortened
+from kdgraph.data.frames.wording import no_such_column
 from kdgraph.errors import DataError, NotAtHand
 from kdgraph.parameters import Count
+from kdgraph.wording import counted, some
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -108,7 +109,7 @@ def from_frame(
     features = frame[[column for column in frame.columns if column not in others]]
     if features.shape[1] == 0:
         aside = f"the {len(frame.columns) - len(targets)} columns put aside"
-        raise DataError(f"{name}: no feature is left beside the target '{shortened(targets)}' and {aside}")
+        raise DataError(f"{name}: no feature is left beside the target '{some(targets)}' and {aside}")
     of_groups = names_of(options.group)
     shared = [column for column in of_groups if column in targets]
     labels, said = target_column(name, frame, target, options.threshold, options.task)
@@ -167,7 +168,7 @@ def _with_text_names(name: str, frame: pd.DataFrame) -> pd.DataFrame:
     """The same cells under column names that are text, each of them once, and at least one row."""
     columns = [str(column) for column in frame.columns]
     if twice := sorted({column for column in columns if columns.count(column) > 1} if len(set(columns)) < len(columns) else ()):
-        raise DataError(f"{name}: several columns have the same name ({shortened(twice)}); give each column its own")
+        raise DataError(f"{name}: several columns have the same name ({some(twice)}); give each column its own")
     if len(frame) == 0:
         raise DataError(f"{name}: the table has {len(columns)} columns and no rows")
     return frame.set_axis(columns, axis=1)
@@ -200,12 +201,8 @@ def _require_numeric(name: str, X: np.ndarray, categories: Sequence[Any], column
     """Raise NotAtHand if a feature is categorical or a cell missing."""
     found = []
     if named := [column for column, values in zip(columns, categories, strict=True) if values is not None]:
-        found.append(f"{_counted(len(named), 'categorical column')} ({shortened(named)})")
+        found.append(f"{counted(len(named), 'categorical column')} ({some(named)})")
     if missing := int(np.isnan(X).sum()):
-        found.append(_counted(missing, "missing cell"))
+        found.append(counted(missing, "missing cell"))
     if found:
         raise NotAtHand(f"{name} has {' and '.join(found)}, and dataset.require=numeric shuts it out; dataset.require=any lets it in")
-
-
-def _counted(n: int, what: str) -> str:
-    return f"{n:,} {what}" + ("" if n == 1 else "s")

@@ -7,15 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from kdgraph.errors import DataError, did_you_mean
-
-
-def shortened(names: Sequence[str], most: int = 5) -> str:
-    """The first names, and how many more there are.
-
-    >>> shortened(["a", "b", "c"], most=2)
-    'a, b and 1 more'
-    """
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+from kdgraph.wording import some
 
 
 def override(key: str, values: Iterable[Any]) -> str:
@@ -34,4 +26,4 @@ def no_such_column(where: str, key: str, column: str, known: Sequence[str]) -> D
     >>> print(no_such_column("my", "target", "lable", ["age", "label"]))
     my has no column 'lable' (dataset.target); did you mean 'label'?
     """
-    return DataError(f"{where} has no column '{column}' (dataset.{key}){did_you_mean(column, known, f'; it has {shortened(known, 10)}')}")
+    return DataError(f"{where} has no column '{column}' (dataset.{key}){did_you_mean(column, known, f'; it has {some(known, 10)}')}")

@@ -12,9 +12,10 @@ from kdgraph.data.dataset import Dataset
 from kdgraph.data.files.npz import open_npz
 from kdgraph.data.files.paths import existing, file_stem, said, sha256_of, suffix_of
 from kdgraph.data.frames.roles import roles_of_column
-from kdgraph.data.frames.wording import no_such_column, shortened
+from kdgraph.data.frames.wording import no_such_column
 from kdgraph.errors import DataError, did_you_mean
 from kdgraph.parameters import check_parameters
+from kdgraph.wording import some
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -134,7 +135,7 @@ class ScoreFile:
             features = [("features", name) for name in self.features]
             for key, name in (("scores", wanted), ("target", self.target), *self._named(), *features):
                 if name not in found.files:
-                    known = did_you_mean(str(name), found.files, f"; it has {shortened(found.files, 10) or 'none'}")
+                    known = did_you_mean(str(name), found.files, f"; it has {some(found.files, 10) or 'none'}")
                     what = "no array" if name is None else f"no array '{name}'"
                     raise DataError(f"{said(self.path)} has {what} (dataset.{key}){known}")
             about, layers = ({name: found[name] for _, name in names} for names in (self._named(), features))
@@ -174,7 +175,7 @@ class ScoreFile:
         are_numbers = all(column.isdigit() for column in columns)
         columns.sort(key=int if are_numbers else str)
         if unknown := sorted(set(labels) - set(columns)):
-            raise DataError(f"{self.name}: no column has the scores of {shortened(unknown)}; name each column as its label")
+            raise DataError(f"{self.name}: no column has the scores of {some(unknown)}; name each column as its label")
         y = np.array([columns.index(label) for label in labels], dtype=np.intp)
         more = self._about_rows({name: frame[name] for _, name in self._named()})
         scores = self._numbers(frame[columns], "scores")

@@ -9,7 +9,8 @@ from kdgraph.results.comparison.paired import ALPHA, pairs_needed
 from kdgraph.results.comparison.study import Study
 from kdgraph.results.names import Repetition, Run, differing_between_datasets
 from kdgraph.results.parts import AS_IN_PAPER, is_as_in_paper
-from kdgraph.results.words import numbered, some
+from kdgraph.results.words import numbered
+from kdgraph.wording import some
 
 SIMULATIONS = "kdgraph.data.simulations."
 
@@ -47,7 +48,7 @@ def spread(study: Study) -> list[str]:
     if fixed >= repeated:
         what = f"{changes} change, the split is the same"
     elif fixed:
-        what = f"the split, {changes} change; the split of {some(sorted(fixed))} is the same"
+        what = f"the split, {changes} change; the split of {some(sorted(fixed), 4)} is the same"
     else:
         what = f"{'the rows themselves' if simulated >= repeated else 'the split'}, {changes} change"
     lines = [f"± is the standard deviation (n - 1) over {noun(study)}s: with each, {what}."]
@@ -93,9 +94,9 @@ def _uneven(study: Study) -> list[str]:
         return []
     pairs = "Pairs are of what both have, ranks of what all ranked methods have."
     if len(set(totals.values())) > 1:
-        return [f"Missing runs: {some([f'{name} {n} of {totals[name]}' for name, n in lacking.items()])}. {pairs}"]
+        return [f"Missing runs: {some([f'{name} {n} of {totals[name]}' for name, n in lacking.items()], 4)}. {pairs}"]
     total = next(iter(totals.values()))
-    return [f"Missing runs, of {total} for each method: {some([f'{name} {n}' for name, n in lacking.items()])}. {pairs}"]
+    return [f"Missing runs, of {total} for each method: {some([f'{name} {n}' for name, n in lacking.items()], 4)}. {pairs}"]
 
 
 def _same_dataset(study: Study) -> list[str]:
@@ -105,13 +106,13 @@ def _same_dataset(study: Study) -> list[str]:
     several = [f"{name} {len(of)}" for name, of in settings.items() if len(of) > 1]
     if not several:
         return []
-    return [f"Settings of one data set count as data sets in tests over data sets, though they are not independent: {some(several)}."]
+    return [f"Settings of one data set count as data sets in tests over data sets, though they are not independent: {some(several, 4)}."]
 
 
 def _as_in_paper(study: Study) -> list[str]:
     """Methods whose numbers are not of held-out rows."""
     names = list(dict.fromkeys(run.method for run in study.runs if is_as_in_paper(run.record)))
-    return [f"{AS_IN_PAPER[0].upper()}{AS_IN_PAPER[1:]}: {some(names)}."] if names else []
+    return [f"{AS_IN_PAPER[0].upper()}{AS_IN_PAPER[1:]}: {some(names, 4)}."] if names else []
 
 
 def _undefined(study: Study, one: Compared) -> list[str]:

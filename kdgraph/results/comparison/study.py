@@ -12,7 +12,7 @@ import pandas as pd
 from kdgraph.results.measures import Measure, measured, tell_apart
 from kdgraph.results.names import Repetition, Run, named, told
 from kdgraph.results.records import Found
-from kdgraph.results.words import some
+from kdgraph.wording import some
 
 Cells = dict[tuple[str, Repetition, str], float]
 """Data set, repetition and method → number, NaN where the metric is not defined."""

@@ -10,7 +10,8 @@ from kdgraph.results.comparison.compared import Against, Compared
 from kdgraph.results.comparison.sections import Section
 from kdgraph.results.comparison.spread import cautions, noun, repetitions, spread, too_few
 from kdgraph.results.comparison.study import Study
-from kdgraph.results.words import MARK, MISSING, counted
+from kdgraph.results.words import MARK, MISSING
+from kdgraph.wording import counted
 
 OVER = ("", "mean rank", "data sets", "median", "wins/ties/losses", "median change", "p")
 """Columns of the table over data sets."""

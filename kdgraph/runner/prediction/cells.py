@@ -13,9 +13,9 @@ from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
 from kdgraph.data.frames.features import LARGEST, Missing, plain
 from kdgraph.data.frames.groups import OTHER
-from kdgraph.data.frames.wording import shortened
 from kdgraph.errors import DataError
 from kdgraph.runner.prediction.schema import Feature, Schema
+from kdgraph.wording import some
 
 NO_GROUP = -1
 """The position of a group that the model does not know."""
@@ -73,7 +73,7 @@ class Cells:
             positions = self._positions(column, feature)
             self._refuse(np.isnan(positions), column, feature, start, "the model wants the group of each row")
             if self.unseen == "refuse":
-                rule = f"the model knows the groups {shortened(of.names)}; --unseen missing treats others as it treats all rows"
+                rule = f"the model knows the groups {some(of.names)}; --unseen missing treats others as it treats all rows"
                 self._refuse(positions == NO_GROUP, column, feature, start, rule)
             return positions.astype(np.int64)
         values = np.stack([self._numbers(frame[feature.name], feature, start) for feature in of.columns], axis=1)
@@ -116,7 +116,7 @@ class Cells:
             self.became_missing[feature.name] += int(strange.sum())
         else:
             way_out = "--unseen missing reads such cells as missing"
-            self._refuse(strange, column, feature, start, f"the training data have {shortened(feature.categories)}; {way_out}")
+            self._refuse(strange, column, feature, start, f"the training data have {some(feature.categories)}; {way_out}")
         return np.where(strange, np.nan, positions)
 
     def _positions(self, column: pd.Series, feature: Feature) -> np.ndarray:

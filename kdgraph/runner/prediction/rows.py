@@ -12,12 +12,12 @@ import numpy as np
 import pandas as pd
 
 from kdgraph.data.files.paths import OPENERS
-from kdgraph.data.frames.wording import shortened
 from kdgraph.errors import DataError, UsageError, did_you_mean
 from kdgraph.runner.prediction.arrays import ArrayRows
 from kdgraph.runner.prediction.cells import NO_GROUP, Cells, Unseen
 from kdgraph.runner.prediction.schema import ARRAY_OF_GROUPS, Schema
 from kdgraph.runner.prediction.tables import NewTable, table_of
+from kdgraph.wording import some
 
 SUFFIXES = (".csv", ".tsv", ".parquet", ".pq", ".arff", ".npz")
 
@@ -111,15 +111,15 @@ class NewRows:
 
     def _check_columns(self, columns: Sequence[str], wanted: Sequence[str]) -> None:
         if absent := [name for name in wanted if name not in columns]:
-            others = f" (nor {shortened(absent[1:])})" if absent[1:] else ""
-            has = f"; it has {shortened(columns)}"
+            others = f" (nor {some(absent[1:])})" if absent[1:] else ""
+            has = f"; it has {some(columns)}"
             raise DataError(
                 f"--input {self.path} has no column '{absent[0]}'{others}, which the model needs{did_you_mean(absent[0], columns, has)}"
             )
         if twice := [name for name in wanted if columns.count(name) > 1]:
             raise DataError(f"--input {self.path} has several columns named '{twice[0]}'; give each its own name")
         if more := [name for name in columns if name not in wanted]:
-            self.tell(f"columns that the model does not use are left out: {shortened(more)}")
+            self.tell(f"columns that the model does not use are left out: {some(more)}")
 
     def _encoded(self, frames: Iterable[pd.DataFrame], features: Sequence[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         start = 0
