@@ -17,7 +17,7 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "kdgraph"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 ROOMS = [
-    {"errors", "wording"},
+    {"errors", "overrides", "wording"},
     {"parameters", "messages"},
     {"smoothing"},
     {"distributions"},

@@ -9,7 +9,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
-from kdgraph.report.page.overrides import as_value, differences, same
+from kdgraph.overrides import as_value
+from kdgraph.report.page.overrides import differences, same
 
 TEXT = st.text(st.characters(blacklist_categories=["Cs", "Cc"]), max_size=12) | st.sampled_from(
     ["null", "True", "nan", "1e5", "a'b", "\\", "a\\'", "${x}", "\\${x}", "a b ", "[1]", "x=y,z"]

@@ -13,8 +13,8 @@ import pandas as pd
 from pandas.api.types import infer_dtype, is_bool_dtype, is_complex_dtype, is_datetime64_any_dtype, is_numeric_dtype, is_timedelta64_dtype
 
 from kdgraph.data.dataset import Kind
-from kdgraph.data.frames.wording import override
 from kdgraph.errors import DataError
+from kdgraph.overrides import override
 
 Categories = tuple[str, ...] | None
 
@@ -91,7 +91,7 @@ def _encode(table: str, column: pd.Series, kind: Kind | None, missing: Missing) 
     where = f"{table}: column '{column.name}'"
     dtype = column.dtype
     if is_complex_dtype(dtype):
-        raise DataError(f"{where} holds complex numbers; split them into real columns, or {override('drop', [column.name])}")
+        raise DataError(f"{where} holds complex numbers; split them into real columns, or {override('dataset.drop', [str(column.name)])}")
     if kind == "categorical":
         return _codes(column, missing)
     if is_datetime64_any_dtype(dtype) or is_timedelta64_dtype(dtype) or isinstance(dtype, pd.PeriodDtype):
@@ -118,7 +118,7 @@ def _encode_text(where: str, column: pd.Series, kind: Kind | None, missing: Miss
         return _at(codes, np.where(stays, numbers, np.nan)), None
     if any("," in word for word in words[stays]) and all(COMMA.fullmatch(word) for word in words[stays]):
         example = next(word for word in words[stays] if "," in word)
-        way_out = f"write a point, or {override('categorical', [column.name])} takes them as names"
+        way_out = f"write a point, or {override('dataset.categorical', [str(column.name)])} takes them as names"
         raise DataError(f"{where} has numbers with commas ({example}), which are read as text; {way_out}")
     rows = np.bincount(codes[codes >= 0], minlength=len(words))
     if kind == "numeric" or rows[stays & ~np.isnan(numbers)].sum() > rows[stays].sum() / 2:
@@ -177,7 +177,9 @@ def _distinct(where: str, column: pd.Series) -> tuple[np.ndarray, np.ndarray]:
         codes, values = pd.factorize(column)
     except TypeError as error:
         found = type(column.dropna().iloc[0]).__name__
-        raise DataError(f"{where} has cells of type {found}; a feature is a number or text: {override('drop', [column.name])}") from error
+        raise DataError(
+            f"{where} has cells of type {found}; a feature is a number or text: {override('dataset.drop', [str(column.name)])}"
+        ) from error
     return codes, np.asarray(values, dtype=object)
 
 
@@ -187,7 +189,7 @@ def _at(codes: np.ndarray, values: np.ndarray) -> np.ndarray:
 
 
 def _dates(where: str, column: pd.Series, example: Any) -> DataError:
-    way_out = f"turn it into numbers such as days or months, or leave it out: {override('drop', [column.name])}"
+    way_out = f"turn it into numbers such as days or months, or leave it out: {override('dataset.drop', [str(column.name)])}"
     return DataError(f"{where} holds dates or times ({example}); {way_out}")
 
 
@@ -196,7 +198,8 @@ def _text_among_numbers(where: str, column: pd.Series, codes: np.ndarray, words:
     row = int(np.flatnonzero(np.append(bad, False)[codes])[0])
     texts = words[bad].tolist()[:5]
     it = "it" if len(texts) == 1 else "such cells"
-    remedy = f"{override('missing', texts)} reads {it} as missing, {override('categorical', [column.name])} takes all as names"
+    as_names = override("dataset.categorical", [str(column.name)])
+    remedy = f"{override('dataset.missing', texts)} reads {it} as missing, {as_names} takes all as names"
     return DataError(f"{where} has {words[codes[row]]!r} in row {row}, and most of its cells are numbers; {remedy}")
 
 
@@ -204,7 +207,7 @@ def _check_text(where: str, column: pd.Series, words: np.ndarray, rows: int) -> 
     """Raise if text is dates or different almost everywhere; warn if it is different everywhere in a small table."""
     if all(DATE.fullmatch(word) for word in words):
         raise _dates(where, column, words[0])
-    way_out = override("drop", [column.name])
+    way_out = override("dataset.drop", [str(column.name)])
     if len(words) > FREE_TEXT_VALUES and len(words) > rows / 2:
         raise DataError(f"{where} has {len(words):,} different texts in {rows:,} rows, which are no categories; leave it out: {way_out}")
     if len(words) == rows > NAMED_ROWS:
@@ -216,7 +219,7 @@ def check_numbers(table: str, X: np.ndarray, columns: Sequence[str]) -> None:
     largest = np.fmax(np.fmax.reduce(X, axis=0), -np.fmin.reduce(X, axis=0))
     if (empty := np.isnan(largest)).any():
         names = [columns[j] for j in np.flatnonzero(empty).tolist()]
-        raise DataError(f"{table}: column '{names[0]}' has no value in any row; leave it out: {override('drop', names)}")
+        raise DataError(f"{table}: column '{names[0]}' has no value in any row; leave it out: {override('dataset.drop', names)}")
     if (wrong := largest >= LARGEST).any():
         j = int(np.flatnonzero(wrong)[0])
         row = int(np.flatnonzero(np.abs(X[:, j]) >= LARGEST)[0])
@@ -227,4 +230,4 @@ def _too_large(found: str, value: float) -> DataError:
     if np.isinf(value):
         return DataError(f"{found}, and features must be finite; write a number, or leave the cell empty where it is missing")
     why = "values from 1e18 on are usually codes for missing, and their squares lose all others"
-    return DataError(f"{found}; {why}: {override('missing', [f'{value:g}'])} reads it as missing, else rescale the column")
+    return DataError(f"{found}; {why}: {override('dataset.missing', [float(value)])} reads it as missing, else rescale the column")

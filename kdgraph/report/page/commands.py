@@ -17,7 +17,8 @@ from typing import Any
 
 from kdgraph.composer import Composer
 from kdgraph.errors import ConfigError
-from kdgraph.report.page.overrides import as_value, differences, same
+from kdgraph.overrides import as_value
+from kdgraph.report.page.overrides import differences, same
 from kdgraph.report.page.yaml_nodes import chosen_by, options_like, read_node
 from kdgraph.results.parts import PARTS
 from kdgraph.run_config import AFTER, METHOD_ENDS, run_id

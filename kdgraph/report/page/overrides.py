@@ -1,13 +1,11 @@
-"""Overrides in Hydra's grammar: what turns one config node into another, and how a value is written so that it is read back."""
+"""Overrides that turn one config node into another."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-_PLAIN_WORD = re.compile(r"[A-Za-z_][\w./-]*", re.ASCII)
-_OTHER_THAN_TEXT = {"null", "true", "false", "nan", "inf", "yes", "no", "on", "off"}
+from kdgraph.overrides import as_value
 
 
 def differences(have: Mapping[str, Any], want: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
@@ -38,27 +36,3 @@ def same(one: Any, other: Any) -> bool:
     if isinstance(one, list | tuple) and isinstance(other, list | tuple):
         return len(one) == len(other) and all(map(same, one, other))
     return type(one) is type(other) and one == other
-
-
-def as_value(value: Any) -> str:
-    r"""A value as an override has it; text is quoted unless it can only be text.
-
-    >>> [as_value(value) for value in (None, True, 1e-06, [1, "a b"], {"k": 1}, "null", "it's")]
-    ['null', 'true', '1e-06', "[1,'a b']", '{k:1}', "'null'", "'it\\'s'"]
-    """
-    if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
-    if isinstance(value, Mapping):
-        return "{" + ",".join(f"{key}:{as_value(item)}" for key, item in value.items()) + "}"
-    if isinstance(value, list | tuple):
-        return "[" + ",".join(map(as_value, value)) + "]"
-    return _text(value) if isinstance(value, str) else repr(value)
-
-
-def _text(text: str) -> str:
-    if _PLAIN_WORD.fullmatch(text) and text.lower() not in _OTHER_THAN_TEXT:
-        return text
-    # a backslash counts before a quote, which the closing one is, and before what would be an interpolation
-    escaped = re.sub(r"(\\*)('|$)", lambda found: found[1] * 2 + ("\\'" if found[2] else ""), text)
-    escaped = re.sub(r"(\\*)\$\{", lambda found: found[1] * 2 + "\\${", escaped)
-    return f"'{escaped}'"

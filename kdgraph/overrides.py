@@ -1,0 +1,58 @@
+"""Values as Hydra's override grammar and a POSIX shell read them back: the one place that quotes."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+# Words that the grammar reads as something else than text, or that a reader may take for something else.
+_NOT_TEXT = {"null", "true", "false", "nan", "inf", "yes", "no", "on", "off"}
+_PLAIN_WORD = re.compile(r"[A-Za-z_][\w./-]*", re.ASCII)
+
+
+def as_value(value: Any) -> str:
+    r"""Return ``value`` as it stands on the right of an override, so that Hydra reads back the same value of the same type.
+
+    Parameters
+    ----------
+    value : None, bool, int, float, str, or a list, tuple or mapping of these. Text is quoted unless it can only be text.
+
+    Examples
+    --------
+    >>> [as_value(value) for value in (None, True, 1e-06, [1, "a b"], {"k": 1}, "null", 'say "a"')]
+    ['null', 'true', '1e-06', '[1,"a b"]', '{k:1}', '"null"', '"say \\"a\\""']
+    """
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, Mapping):
+        return "{" + ",".join(f"{key}:{as_value(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ",".join(map(as_value, value)) + "]"
+    return _text(value) if isinstance(value, str) else repr(value)
+
+
+def override(key: str, value: Any) -> str:
+    """Return ``key=value`` as one word of a command line, to be pasted into a shell.
+
+    Parameters
+    ----------
+    key : a full key of the config, such as ``dataset.drop``.
+    value : what :func:`as_value` takes. A number or word that is meant as text must be a ``str``.
+
+    Examples
+    --------
+    >>> print(override("dataset.drop", ["age", "zip code"]), override("dataset.task", "classification"))
+    'dataset.drop=[age,"zip code"]' dataset.task=classification
+    """
+    return shlex.quote(f"{key}={as_value(value)}")
+
+
+def _text(text: str) -> str:
+    if _PLAIN_WORD.fullmatch(text) and text.lower() not in _NOT_TEXT:
+        return text
+    # In Hydra's grammar a backslash escapes only before a quote (the closing one included) and before "${".
+    escaped = re.sub(r'(\\*)("|$)', lambda match: match[1] * 2 + ('\\"' if match[2] else ""), text)
+    escaped = re.sub(r"(\\*)\$\{", lambda match: match[1] * 2 + "\\${", escaped)
+    return f'"{escaped}"'
