@@ -56,6 +56,8 @@ class Predictions:
     example : UInt8[c, h, w] or None, the first image of an out-of-distribution set; values outside [0, 1] are cut off.
     facts : where an out-of-distribution set comes from and what was done to its rows.
     groups : Int[n], the subgroup of each row, or None.
+    source_rows : Int64[n], the number of each row in the source that it was read from, or None where it
+        comes from none.
     """
 
     on: str
@@ -70,6 +72,7 @@ class Predictions:
     example: np.ndarray | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
     groups: np.ndarray | None = None
+    source_rows: np.ndarray | None = None
 
     @property
     def in_distribution(self) -> bool:
@@ -104,9 +107,20 @@ class Evaluation:
 
 
 def frame_of(predictions: Sequence[Predictions], classes: np.ndarray) -> pd.DataFrame:
-    """One row for each test, calibration and out-of-distribution row: set, its params, row, label, what parent and calibrated say of it.
+    """Return the table that is written as ``predictions.parquet``.
 
-    ``classes`` are the [K] labels, none in regression. Scores of sets have no column.
+    Parameters
+    ----------
+    predictions : of any sets; those on the grid are left out.
+    classes : [K] labels, none in regression.
+
+    Returns
+    -------
+    DataFrame
+        One row for each test, calibration and out-of-distribution row. ``set`` is test, calibration, or the
+        name of a set out of distribution, followed by that set's params. ``row`` is the number of the row in
+        its source, from 0 (Int64, null where it comes from none), ``y`` its label. The other columns are the
+        predictions of the parent and of the calibrated model. Scores of sets have no column.
     """
     import pandas as pd
 
@@ -114,7 +128,9 @@ def frame_of(predictions: Sequence[Predictions], classes: np.ndarray) -> pd.Data
     for found in predictions:
         if found.on == "grid":
             continue
-        columns: dict[str, Any] = {"set": found.ood or found.on, **found.params, "row": np.arange(found.n), "y": _labels(found, classes)}
+        rows = [None] * found.n if found.source_rows is None else found.source_rows
+        columns: dict[str, Any] = {"set": found.ood or found.on, **found.params}
+        columns |= {"row": pd.array(rows, dtype="Int64"), "y": _labels(found, classes)}
         for of, said in found.models.items():
             of_rows = {answer: given for answer, given in said.items() if not isinstance(given, SetScores)}
             columns |= {f"{of}_{name}": column for answer in of_rows for name, column in COLUMNS[answer](said[answer], classes).items()}

@@ -50,6 +50,8 @@ class Dataset:
     facts : what the record says about where the rows come from; plain numbers and text.
     given_scores : whether X holds the class probabilities of a model that was trained elsewhere, Float[n, K]: nothing is left to train.
     given_layers : of given scores, name and number of columns of each layer whose features stand in X behind the probabilities.
+    source_rows : Int64[n], the number of each row in the source that it was read from, from 0; by default
+        0 to n - 1. A subset keeps the numbers of its rows. They are no part of the fingerprint.
     """
 
     name: str
@@ -69,10 +71,12 @@ class Dataset:
     groups: np.ndarray | None = None
     group_names: tuple[str, ...] = ()
     groups_are_target: bool = False
+    source_rows: np.ndarray | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if self.X.ndim not in (2, 4) or len(self.X) != len(self.y):
             raise DataError(f"{self.name}: X must have one row for each of {len(self.y)} labels, got shape {self.X.shape}")
+        self._number_rows()
         if not self.X.size:
             return
         low, high = self.X.min(), self.X.max()  # NaN and infinity show here, without an array of flags as long as X
@@ -80,6 +84,14 @@ class Dataset:
             raise DataError(self._first_bad_cell())
         if self.are_images and (low < 0 or high > 1):
             raise DataError(f"{self.name}: images must lie in [0, 1], got {low:g} to {high:g}; divide by the largest intensity")
+
+    def _number_rows(self) -> None:
+        n, given = len(self.y), self.source_rows
+        rows = np.arange(n) if given is None else np.asarray(given, dtype=np.int64)
+        if rows.shape != (n,):
+            rule = f"source_rows must have one number for each of {n} rows"
+            raise DataError(f"{self.name}: {rule}, got shape {rows.shape}")
+        object.__setattr__(self, "source_rows", rows)
 
     @property
     def are_images(self) -> bool:
@@ -145,7 +157,7 @@ class Dataset:
 
     def rows(self, index: np.ndarray) -> Dataset:
         """The same data set with only the rows at ``index``."""
-        by_row = ("split_groups", "groups", "roles")
+        by_row = ("split_groups", "groups", "roles", "source_rows")
         more = {name: None if (values := getattr(self, name)) is None else values[index] for name in by_row}
         return replace(self, X=self.X[index], y=self.y[index], **more)
 
@@ -203,6 +215,8 @@ class OodSet:
     params : which of the family, e.g. ``{"radius": 2.0}``.
     id_values : values of the family's one parameter at which its rows are in distribution after all.
     facts : what the record says about where the rows come from and what was done to them.
+    source_rows : Int64[n], the number of the row in its source (of another data set, or of the run's)
+        that each row is or was made of; None where rows come from no source.
     """
 
     name: str
@@ -210,3 +224,4 @@ class OodSet:
     params: dict[str, float] = field(default_factory=dict)
     id_values: tuple[float, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
+    source_rows: np.ndarray | None = field(default=None, compare=False)

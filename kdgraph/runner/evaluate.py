@@ -140,7 +140,8 @@ def _sets(dataset: Node, ood: Node, splits: Splits, asked_on: Collection[str], s
     """Rows to predict, in scaled features, and what is known about them; calibration rows and the grid only where something is asked."""
     for on, rows in labelled_rows(splits).items():
         if on == "test" or (on in asked_on and len(rows.y)):
-            yield rows.X, {"on": on, "y": rows.y, "truth": rows.truth, "groups": rows.groups}
+            known = {"on": on, "y": rows.y, "truth": rows.truth, "groups": rows.groups}
+            yield rows.X, {**known, "source_rows": rows.source_rows}
     source = build(dataset)
     if "grid" in asked_on and hasattr(source, "posterior_on_paper_grid"):
         from kdgraph.data.simulations import paper_grid
@@ -150,4 +151,4 @@ def _sets(dataset: Node, ood: Node, splits: Splits, asked_on: Collection[str], s
     for drawn in ood_sets(ood, splits, seed):
         example = np.rint(255 * drawn.X[0].clip(0, 1)).astype(np.uint8) if drawn.X.ndim == 4 else None
         known = {"ood": drawn.name, "params": drawn.params, "id_values": drawn.id_values, "facts": drawn.facts}
-        yield drawn.X, {"on": "ood", **known, "example": example}
+        yield drawn.X, {"on": "ood", **known, "example": example, "source_rows": drawn.source_rows}

@@ -22,7 +22,7 @@ from kdgraph.runner.files import write_atomically
 from kdgraph.runner.heard import heard_warnings
 from kdgraph.runner.watch import Watch
 
-CODE_SCHEMA = {"fit": 3, "calibrate": 11, "parent_says": 1, "space": 2, "evaluate": 9}
+CODE_SCHEMA = {"fit": 3, "calibrate": 11, "parent_says": 1, "space": 2, "evaluate": 10}
 """Version of what each stage does; raise it with a change that alters its values, and old entries are no longer found, nor those of
 stages that build on it."""
 BUILDS_ON = {"calibrate": ("fit", "space"), "parent_says": ("fit",), "space": ("fit",), "evaluate": ("fit", "space", "calibrate")}

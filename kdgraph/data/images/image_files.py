@@ -85,7 +85,7 @@ class ImageFiles:
         names = tuple(f"pixel{i + 1}" for i in range(X[0].size)) if self.flat else ()
         y, classes, roles = self._labelled(parts)
         X = X.reshape(len(X), -1).astype(np.float64) if self.flat else X
-        return Dataset(self.name, X, y, classes, names, roles=roles, facts=facts)
+        return Dataset(self.name, X, y, classes, names, roles=roles, facts=facts, source_rows=_source_rows(parts))
 
     def _alike(self, parts: Sequence[Part]) -> tuple[np.ndarray, list[str]]:
         """Float32[n, c, h, w] of all parts, and what was done to them, in words."""
@@ -115,6 +115,12 @@ class ImageFiles:
         n = sum(len(part.images) for part in parts)
         only_test = np.full(n, TEST, dtype=np.int8) if roles is None else np.where(roles == TEST, roles, UNUSED)
         return np.zeros(n, dtype=int), np.array(["none"]), only_test
+
+
+def _source_rows(parts: Sequence[Part]) -> np.ndarray | None:
+    """Int[n], where every part has them: pictures of several shapes are read shape by shape."""
+    rows = [part.source_rows for part in parts if part.source_rows is not None]
+    return np.concatenate(rows) if len(rows) == len(parts) else None
 
 
 def _roles(parts: Sequence[Part]) -> np.ndarray | None:

@@ -21,8 +21,10 @@ _DAMAGED = (OSError, SyntaxError, ValueError, EOFError, struct.error, zlib.error
 """What Pillow and archives raise of content that is not what it should be; RuntimeError: it wants a password."""
 
 
-def read_pictures(path: Path, unreadable: list[str] | None = None) -> Iterator[tuple[np.ndarray, str]]:
-    """Each picture as UInt8[c, h, w], grey or in colours, with the folder that it is in, in the order of their names.
+def read_pictures(path: Path, unreadable: list[str] | None = None) -> Iterator[tuple[np.ndarray, str, int]]:
+    """Each picture as UInt8[c, h, w], grey or in colours, with the folder that it is in and its number, in the order of their names.
+
+    The number is the picture's place, from 0, among all names of pictures, those that cannot be read too.
 
     Transparency is not read. What begins with a dot or two underscores is left out, as are files that are no pictures by their ending.
     Pictures that cannot be read are left out too where ``unreadable`` is a list, to which their names are added.
@@ -44,10 +46,10 @@ def read_pictures(path: Path, unreadable: list[str] | None = None) -> Iterator[t
 
 def _each(
     path: Path, names: list[PurePosixPath], opened: Callable[[PurePosixPath], IO[bytes]], unreadable: list[str] | None
-) -> Iterator[tuple[np.ndarray, str]]:
+) -> Iterator[tuple[np.ndarray, str, int]]:
     from PIL import Image, UnidentifiedImageError
 
-    for name in names:
+    for number, name in enumerate(names):
         try:
             with opened(name) as file:
                 pixels = _read(file)
@@ -58,7 +60,7 @@ def _each(
                 raise DataError(f"{said(path)}: {name} cannot be read as a picture: {reason}; {way_out}") from error
             unreadable.append(str(name))
         else:
-            yield pixels, str(name.parent)
+            yield pixels, str(name.parent), number
 
 
 def names_of_pictures(path: Path) -> list[PurePosixPath]:

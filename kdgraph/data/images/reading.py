@@ -38,11 +38,14 @@ class Part:
     images : Float32[n, c, h, w] in [0, 1].
     labels : [n] or None.
     role : of all of them (:mod:`kdgraph.data.dataset`), or None where the file does not say it.
+    source_rows : Int[n], the place of each picture among the names of all pictures; None: images are
+        numbered part by part.
     """
 
     images: np.ndarray
     labels: np.ndarray | None = None
     role: int | None = None
+    source_rows: np.ndarray | None = None
 
 
 def read_parts(path: Path, unreadable: list[str] | None = None) -> list[Part]:
@@ -114,15 +117,17 @@ def _of_npz(path: Path) -> Iterator[Part]:
 
 def _of_pictures(path: Path, unreadable: list[str] | None) -> list[Part]:
     """A part for each shape."""
-    by_shape: dict[tuple[int, ...], list[tuple[np.ndarray, str]]] = {}
-    for pixels, folder in read_pictures(path, unreadable):
-        by_shape.setdefault(pixels.shape, []).append((pixels, folder))
+    by_shape: dict[tuple[int, ...], list[tuple[np.ndarray, str, int]]] = {}
+    for picture in read_pictures(path, unreadable):
+        by_shape.setdefault(picture[0].shape, []).append(picture)
     if not by_shape:
         raise DataError(f"{said(path)} has no picture that can be read, of {len(unreadable or ())}")
-    return [
-        Part(_between_0_and_1(np.stack([pixels for pixels, _ in of]), said(path)), np.array([folder for _, folder in of]))
-        for of in by_shape.values()
-    ]
+    parts = []
+    for pictures in by_shape.values():
+        pixels, folders, numbers = zip(*pictures, strict=True)
+        images = _between_0_and_1(np.stack(pixels), said(path))
+        parts.append(Part(images, np.array(folders), source_rows=np.array(numbers)))
+    return parts
 
 
 def _checked(labels: np.ndarray | None, n: int, where: str) -> np.ndarray | None:

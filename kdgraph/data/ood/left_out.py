@@ -42,4 +42,6 @@ class LeftOutClasses:
         classes = away.classes.tolist()
         named = ", ".join(map(str, classes[:MOST_NAMED])) + (f" and {len(classes) - MOST_NAMED} more" if len(classes) > MOST_NAMED else "")
         rows = f"{len(chosen):,} at random of {len(among):,}{' test' if tests else ''} rows, class {named}"
-        return [OodSet("left_out", away.X[chosen], facts={"classes": classes, "rows": rows})]
+        drawn = away.rows(chosen)
+        facts = {"classes": classes, "rows": rows}
+        return [OodSet("left_out", drawn.X, facts=facts, source_rows=drawn.source_rows)]

@@ -26,8 +26,8 @@ class ColumnPermuted:
 
     def sets(self, splits: Splits, rng: np.random.Generator) -> list[OodSet]:
         """One set with rows like the training rows."""
-        X, rows = _test_rows(splits.test, self.n, rng)
-        return [OodSet("permuted", rng.permuted(X, axis=0), facts={"rows": rows})]
+        drawn, rows = _test_rows(splits.test, self.n, rng)
+        return [OodSet("permuted", rng.permuted(drawn.X, axis=0), facts={"rows": rows})]
 
 
 class Shifted:
@@ -60,17 +60,19 @@ class Shifted:
             raise DataError(f"{train.name} has no numeric feature, and nothing else can be shifted; choose another ood")
         sign = np.where(rng.random(train.X.shape[1:]) < 0.5, -1.0, 1.0)
         mean, std = _moments(train.X)
-        X, rows = _test_rows(splits.test, self.n, rng)
+        drawn, rows = _test_rows(splits.test, self.n, rng)
+        X = drawn.X
         moved = (mean + self.scale * (X - mean) + self.shift * sign * std).astype(X.dtype)
         if train.is_categorical.any():
             moved[:, train.is_categorical] = X[:, train.is_categorical]
-        return [OodSet("shifted", moved, {"scale": float(self.scale), "shift": float(self.shift)}, facts={"rows": rows})]
+        params = {"scale": float(self.scale), "shift": float(self.shift)}
+        return [OodSet("shifted", moved, params, facts={"rows": rows}, source_rows=drawn.source_rows)]
 
 
-def _test_rows(test: Dataset, n: int, rng: np.random.Generator) -> tuple[np.ndarray, str]:
+def _test_rows(test: Dataset, n: int, rng: np.random.Generator) -> tuple[Dataset, str]:
     """Rows drawn without replacement, and how many of how many."""
     chosen = rng.choice(len(test.y), min(n, len(test.y)), replace=False)
-    return test.X[chosen], f"made of {len(chosen):,} of {len(test.y):,} test rows"
+    return test.rows(chosen), f"made of {len(chosen):,} of {len(test.y):,} test rows"
 
 
 def _moments(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -63,7 +63,7 @@ class OtherDataset:
         train = splits.train
         if self.source.name == train.name:
             raise DataError(f"{train.name} is the data set that is trained on, so its rows are in distribution; {OTHER}")
-        X, other, facts = self._rows(rng)
+        X, other, facts, source_rows = self._rows(rng)
         if other is not None:
             _refuse_the_same(train, other)
         if self.columns == "cycle" and not _as_images(train, X, other):
@@ -72,12 +72,13 @@ class OtherDataset:
             X, repaired = _like(train, X, other, self.source.name)
             X = splits.scaling.apply(X)
         name = self.source.name if self.half is None else f"{self.source.name}_{self.half}_half"
-        return [OodSet(name, X, facts={**facts, "repaired": repaired})]
+        return [OodSet(name, X, facts={**facts, "repaired": repaired}, source_rows=source_rows)]
 
-    def _rows(self, rng: np.random.Generator) -> tuple[np.ndarray, Dataset | None, dict[str, Any]]:
-        """Rows as they are measured, the table that they come from, and facts."""
+    def _rows(self, rng: np.random.Generator) -> tuple[np.ndarray, Dataset | None, dict[str, Any], np.ndarray | None]:
+        """Rows as they are measured, the table that they come from, facts, and their numbers in the table."""
         if isinstance(self.source, Simulation):
-            return self.source.sample(self.n, rng)[0], None, {"source": "simulation", "rows": f"{self.n:,} drawn"}
+            facts = {"source": "simulation", "rows": f"{self.n:,} drawn"}
+            return self.source.sample(self.n, rng)[0], None, facts, None
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # of what matters where rows are learnt from
             table = self.source.load()
@@ -86,7 +87,8 @@ class OtherDataset:
         chosen = rng.choice(among, min(self.n, len(among)), replace=False)
         rows = f"{len(chosen):,} at random of {len(among):,}{' test' if tests else ''} rows"
         rows += f" of the {self.half} half of the classes" if self.half else ""
-        return table.X[chosen], table, {**table.facts, "rows": rows}
+        drawn = table.rows(chosen)
+        return drawn.X, table, {**table.facts, "rows": rows}, drawn.source_rows
 
 
 def _refuse_the_same(train: Dataset, other: Dataset) -> None:

@@ -7,6 +7,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+import numpy as np
+
 from kdgraph.data.dataset import Dataset
 from kdgraph.data.files.paths import existing, file_stem, itself, said, sha256_of
 from kdgraph.data.frames.cautions import warn_of_copies
@@ -95,35 +97,30 @@ class TextFile:
 
         path = existing(self.path)
         texts, labels, facts = _folder(path, self.encoding) if path.is_dir() else self._columns(path)
-        texts, labels = self._kept(texts, labels)
+        texts, labels, source_rows = self._kept(texts, labels)
         y, classes, _ = encode_target(self.name, labels, "classification")
         texts = [without_furniture(text) for text in texts] if self.posts else texts
         X = hashed(texts, self.n_features) if self.vectors is None else mean_vectors(texts, self.vectors)
         warn_of_copies(self.name, X)
         facts = {"source": "file", "path": self.path, "texts": len(texts), **facts}
-        if self.vectors is None:
-            return Dataset(self.name, X, y, classes, hash_names(self.n_features), facts=facts)
-        names = tuple(f"vector_{i}" for i in range(X.shape[1]))
-        return Dataset(
-            self.name,
-            X,
-            y,
-            classes,
-            names,
-            facts={**facts, "vectors": self.vectors, "vectors_sha256": sha256_of(existing(self.vectors, "vectors"))},
-        )
+        names = hash_names(self.n_features)
+        if self.vectors is not None:
+            names = tuple(f"vector_{i}" for i in range(X.shape[1]))
+            facts |= {"vectors": self.vectors, "vectors_sha256": sha256_of(existing(self.vectors, "vectors"))}
+        return Dataset(self.name, X, y, classes, names, facts=facts, source_rows=source_rows)
 
-    def _kept(self, texts: list[str], labels: pd.Series) -> tuple[list[str], pd.Series]:
-        """Texts and labels of the classes to keep."""
+    def _kept(self, texts: list[str], labels: pd.Series) -> tuple[list[str], pd.Series, np.ndarray]:
+        """Texts and labels of the classes to keep, and their row numbers in the source, Int[n]."""
         if not self.keep:
-            return texts, labels
+            return texts, labels, np.arange(len(texts))
         there = sorted(set(labels.dropna().astype(str)))
         for pattern in self.keep:
             if not any(fnmatchcase(label, pattern) for label in there):
                 shown = f"{', '.join(there[:8])}{', …' if len(there) > 8 else ''}"
                 raise DataError(f"dataset.keep: {said(self.path)} has no label '{pattern}'; it has {shown}")
         keep = labels.astype(str).map(lambda label: any(fnmatchcase(label, pattern) for pattern in self.keep)).to_numpy(bool)
-        return [text for text, kept in zip(texts, keep, strict=True) if kept], labels[keep].reset_index(drop=True)
+        rows = np.flatnonzero(keep)
+        return [texts[row] for row in rows], labels.iloc[rows].reset_index(drop=True), rows
 
     def _columns(self, path: Path) -> tuple[list[str], pd.Series, dict[str, str]]:
         from kdgraph.data.files.paths import suffix_of

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import chain, islice
 from typing import Any
 
@@ -80,14 +81,21 @@ class GradientSign:
             for level in map(float, self.levels):
                 epsilon = np.float32(level / BRIGHTEST)
                 facts = {**each.facts, "moved": f"{level:g}/{BRIGHTEST} against a network of test accuracy {accuracy}"}
-                yield OodSet(each.name, np.clip(each.X + epsilon * sign, 0, 1), {**each.params, "epsilon": level / BRIGHTEST}, facts=facts)
+                yield replace(
+                    each,
+                    X=np.clip(each.X + epsilon * sign, 0, 1),
+                    params={**each.params, "epsilon": level / BRIGHTEST},
+                    id_values=(),
+                    facts=facts,
+                )
 
     def _images(self, splits: Splits, rng: np.random.Generator) -> Iterable[OodSet]:
         """What is moved."""
         if self.of is not None:
             return self.of.sets(splits, rng)
         rows = rng.choice(len(splits.test.y), min(self.n, len(splits.test.y)), replace=False)
-        return [OodSet("fgsm", splits.test.X[rows])]
+        drawn = splits.test.rows(rows)
+        return [OodSet("fgsm", drawn.X, source_rows=drawn.source_rows)]
 
 
 def _once_trained(network: Any, train: Dataset) -> Any:

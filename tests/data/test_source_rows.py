@@ -1,0 +1,225 @@
+"""The number that each row of a split has in its source: joining by it gives the row of the user's file."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+from sklearn.feature_extraction.text import HashingVectorizer
+
+from kdgraph.data import Dataset, make_splits
+from kdgraph.data.dataset import Splits
+from kdgraph.data.images import ImageFiles
+from kdgraph.data.ood import ColumnPermuted, LeftOutClasses, OtherDataset, Shifted, Sphere
+from kdgraph.data.openml.table import OpenmlTable
+from kdgraph.data.simulations import Spiral
+from kdgraph.data.tables import ArrayFile, ScoreFile, TableFile, TextFile
+from kdgraph.errors import DataError
+from tests.data.openml.server import bake
+from tests.data.openml.server import frame as openml_frame
+
+ROLES = ("train", "calibration", "test")
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def split(source, **options) -> Splits:
+    return make_splits(source, rng=np.random.default_rng(3), **options)
+
+
+def table(n: int = 240) -> pd.DataFrame:
+    """Rows of a table in no order: no two have the same features."""
+    rng = np.random.default_rng(0)
+    return pd.DataFrame(
+        {
+            "height": rng.permutation(n) * 0.5,
+            "colour": rng.choice(["red", "green", "blue"], n),
+            "ward": rng.permutation(np.repeat(np.arange(n // 8), 8)),
+            "role": rng.choice(["train", "train", "validation", "test", "unused"], n),
+            "label": rng.choice(["cat", "dog", "eel", "fox"], n),
+        }
+    )
+
+
+def check_joined(splits: Splits, frame: pd.DataFrame) -> None:
+    """Features and labels of every row are those of its row in the file, and no row is there twice."""
+    numbers = []
+    for name in ROLES:
+        rows: Dataset = getattr(splits, name)
+        joined = frame.iloc[rows.source_rows]
+        assert len(rows.y) > 0
+        # the next height is 0.5 away, and scaling there and back rounds twice
+        np.testing.assert_allclose(splits.scaling.undo(rows.X)[:, 0], joined["height"], rtol=1e-14)
+        assert rows.classes[rows.y].tolist() == joined["label"].tolist()
+        numbers += rows.source_rows.tolist()
+    assert len(set(numbers)) == len(numbers) < len(frame)
+
+
+@pytest.mark.parametrize(
+    ("keys", "options"),
+    [
+        ({}, {"n_test": 50, "n_train": 60}),
+        ({"split_groups": "ward"}, {"n_test": 40, "n_train": 80}),
+        ({"split_column": "role"}, {}),
+        ({"split_column": "role"}, {"n_test": 20, "n_train": 30, "n_calibration": 10}),
+        ({}, {"left_out": ["eel"], "scale": "min_max"}),
+        ({"indices": "rows.json"}, {}),
+    ],
+)
+@pytest.mark.parametrize("ending", ["csv", "tsv.gz", "parquet"])
+def test_rows_of_a_table_join_to_its_file(keys, options, ending):
+    frame, path = table(), f"pets.{ending}"
+    if ending == "parquet":
+        frame.set_index(np.arange(len(frame))[::-1]).to_parquet(path)  # the index is no row number
+    else:
+        frame.to_csv(path, sep="\t" if "tsv" in ending else ",", index=False)
+    parts = np.random.default_rng(1).permutation(len(frame))
+    with open("rows.json", "w") as file:
+        json.dump({"train": parts[:90].tolist(), "test": parts[90:150].tolist()}, file)
+    drop = [name for name in ("ward", "role") if name not in keys.values()]
+    check_joined(split(TableFile(path, "label", drop=drop, **keys), **options), frame)
+
+
+def test_empty_lines_of_a_text_file_have_no_number():
+    lines = table(120).drop(columns=["ward", "role"]).to_csv(index=False).splitlines()
+    with open("gaps.csv", "w") as file:
+        file.write("\n".join(line + "\n" * (i % 3 == 0) for i, line in enumerate(lines)))
+    check_joined(split(TableFile("gaps.csv", "label"), n_test=40, n_train=50), pd.read_csv("gaps.csv"))
+
+
+def test_rare_classes_that_are_dropped_leave_the_numbers_of_the_others():
+    frame = table()
+    frame.loc[[7, 99], "label"] = "gnu"
+    frame[["height", "label"]].to_csv("rare.csv", index=False)
+    with pytest.warns(UserWarning, match="rare classes are left out"):
+        splits = split(TableFile("rare.csv", "label"), rare="drop")
+    assert "gnu" not in splits.train.classes
+    check_joined(splits, frame)
+
+
+def test_rows_of_left_out_classes_join_to_the_file():
+    frame = table()
+    frame.to_csv("pets.csv", index=False)
+    source = TableFile("pets.csv", "label", drop=["ward"], split_column="role")
+    splits = split(source, left_out=["eel", "fox"])
+    (drawn,) = LeftOutClasses(n=9).sets(splits, np.random.default_rng(0))
+    joined = frame.iloc[drawn.source_rows]
+    np.testing.assert_array_equal(drawn.X[:, 0], joined["height"])
+    assert set(joined["label"]) == {"eel", "fox"} and set(joined["role"]) == {"test"}
+
+
+def test_rows_of_arrays_count_through_X_and_then_X_test():
+    X = np.random.default_rng(0).normal(size=(100, 3))
+    y = np.arange(100) % 2
+    np.savez("arrays.npz", X=X[:70], y=y[:70], X_test=X[70:], y_test=y[70:])
+    splits = split(ArrayFile("arrays.npz"), n_test=20)
+    for name in ROLES:
+        rows = getattr(splits, name)
+        np.testing.assert_array_equal(rows.X, X[rows.source_rows])
+        np.testing.assert_array_equal(rows.y, y[rows.source_rows])
+    assert splits.test.source_rows.min() >= 70 > splits.train.source_rows.max()
+
+
+def test_rows_of_scores_join_to_their_array_and_to_their_table():
+    proba = np.random.default_rng(0).dirichlet(np.ones(3), size=90)
+    y = np.arange(90) % 3
+    np.savez("softmax.npz", scores=proba, label=y)
+    pd.DataFrame(proba, columns=["0", "1", "2"]).assign(label=y).to_csv("softmax.csv", index=False)
+    for path in ("softmax.npz", "softmax.csv"):
+        splits = split(ScoreFile(path), n_test=30)
+        for rows in (splits.calibration, splits.test):
+            # rows are divided by their sums, and pandas reads a decimal to some 13 digits; other rows
+            # are further away than that
+            np.testing.assert_allclose(rows.X, proba[rows.source_rows], atol=1e-12)
+            np.testing.assert_array_equal(rows.y, y[rows.source_rows])
+
+
+def test_rows_of_texts_join_to_all_texts_where_some_labels_are_kept():
+    rng = np.random.default_rng(0)
+    texts = [f"word{i} word{i + 1} word{i + 5}" for i in range(80)]
+    labels = rng.choice(["news.a", "news.b", "mail"], 80)
+    pd.DataFrame({"text": texts, "label": labels}).to_csv("texts.csv", index=False)
+    splits = split(TextFile("texts.csv", n_features=64, keep=["news.*"]))
+    expected = HashingVectorizer(n_features=64).transform(texts).toarray()
+    for name in ROLES:
+        rows = getattr(splits, name)
+        np.testing.assert_array_equal(rows.X, expected[rows.source_rows])
+        assert rows.classes[rows.y].tolist() == labels[rows.source_rows].tolist()
+
+
+def test_pictures_are_numbered_by_their_paths_also_those_that_cannot_be_read(tmp_path):
+    """Pictures of two shapes are read shape by shape, which is another order than that of their paths."""
+    brightness = {}
+    for i in range(24):
+        path = tmp_path / "pictures" / "ab"[i % 2] / f"{i:02}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        shape = (4, 4) if i % 3 else (6, 6)
+        Image.fromarray(np.full(shape, 10 * i, dtype=np.uint8)).save(path)
+        brightness[path.relative_to(tmp_path / "pictures")] = 10 * i
+    (tmp_path / "pictures" / "a" / "02.png").write_bytes(b"not a picture")
+    with pytest.warns(UserWarning, match="left out are 1 that cannot be read"):
+        data = ImageFiles("pictures", size=(4, 4), unreadable="skip").load()
+    in_order = np.array([brightness[path] for path in sorted(brightness)])
+    np.testing.assert_array_equal(np.rint(255 * data.X[:, 0, 0, 0]), in_order[data.source_rows])
+    assert sorted(set(range(24)) - set(data.source_rows.tolist())) == [1]
+
+
+@pytest.mark.filterwarnings("ignore:.*rows have the features of another row")
+def test_rows_of_openml_join_to_the_table(openml_cache):
+    frame = openml_frame()
+    bake(openml_cache, 61, frame)
+    splits = split(OpenmlTable(61), n_test=12)
+    for name in ROLES:
+        rows = getattr(splits, name)
+        joined = frame.iloc[rows.source_rows]
+        np.testing.assert_array_equal(rows.X[:, 1], joined["width"])
+        assert rows.classes[rows.y].tolist() == joined["class"].tolist()
+
+
+def test_rows_of_another_data_set_have_the_numbers_of_its_file():
+    frame = table()[["height", "label"]]
+    frame.to_csv("pets.csv", index=False)
+    other = frame.assign(height=frame["height"][::-1].to_numpy() + 1000)
+    other.to_csv("other.csv", index=False)
+    splits = split(TableFile("pets.csv", "label"), scale="min_max")
+    (drawn,) = OtherDataset(TableFile("other.csv", "label"), n=30).sets(splits, np.random.default_rng(0))
+    # scaling there and back: two roundings of numbers around 1000
+    found = splits.scaling.undo(drawn.X)[:, 0]
+    np.testing.assert_allclose(found, other["height"].iloc[drawn.source_rows], rtol=1e-14)
+
+
+def test_rows_that_are_made_of_test_rows_have_their_numbers_and_drawn_rows_have_none():
+    frame = table()[["height", "label"]]
+    frame.to_csv("pets.csv", index=False)
+    splits = split(TableFile("pets.csv", "label"), n_test=40)
+    rng = np.random.default_rng(0)
+    (shifted,) = Shifted(scale=1.0, shift=2.0, n=10).sets(splits, rng)
+    moved = shifted.X[:, 0] - frame["height"].iloc[shifted.source_rows].to_numpy()
+    # one shift for all rows; heights are below 120, and so is the rounding of a difference below 1e-13
+    np.testing.assert_allclose(moved, moved[0], atol=1e-13)
+    for source in (ColumnPermuted(), Sphere(n=5)):
+        assert all(drawn.source_rows is None for drawn in source.sets(splits, rng))
+
+
+def test_each_sample_of_a_simulation_is_numbered_by_itself():
+    splits = split(Spiral(), n_train=30, n_calibration=20, n_test=10)
+    assert splits.calibration.source_rows.tolist() == list(range(20))
+    assert splits.test.source_rows.tolist() == list(range(10))
+
+
+def test_row_numbers_need_one_for_each_row():
+    with pytest.raises(DataError, match=r"^toy: source_rows must have one number for each of 2 rows, got shape \(3,\)$"):
+        Dataset.from_labels("toy", np.zeros((2, 1)), np.array([0, 1]), source_rows=np.arange(3))
+
+
+def test_row_numbers_are_no_part_of_the_fingerprint():
+    data = Dataset.from_labels("toy", np.arange(4.0)[:, None], np.array([0, 1, 0, 1]))
+    numbered = Dataset.from_labels("toy", np.arange(4.0)[:, None], np.array([0, 1, 0, 1]), source_rows=np.arange(4) + 7)
+    assert data.fingerprint == numbered.fingerprint
+    assert numbered.rows(np.array([2, 0])).source_rows.tolist() == [9, 7]

@@ -1,0 +1,76 @@
+"""``predictions.parquet`` of a run, joined to the file that the run was made of."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from kdgraph.answers import Predictions, frame_of
+from kdgraph.config import compose
+from kdgraph.runner.run import run
+
+SMALL = ["parent.n_estimators=5", "figures=none", "n_jobs=1", "method=isotonic"]
+
+
+@pytest.fixture
+def clinic(tmp_path, monkeypatch) -> pd.DataFrame:
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(5)
+    n = 300
+    label = rng.choice(["mild", "none", "severe"], n)
+    frame = pd.DataFrame(
+        {
+            "age": rng.permutation(n) + 0.25,
+            "dose": rng.normal((label == "mild").astype(float), 1.0),
+            "part": rng.choice(["train", "train", "calibration", "test"], n),
+            "outcome": label,
+        }
+    )
+    frame.to_csv("clinic.csv", index=False)
+    return frame
+
+
+def test_predictions_of_a_run_join_to_the_users_file_by_row_and_set(clinic, tmp_path):
+    dataset = ["dataset=table", "dataset.path=clinic.csv", "dataset.target=outcome", "dataset.split_column=part"]
+    more = ["dataset.left_out=[severe]", "ood=left_out", "+metrics.calibration.error={}", f"out={tmp_path}"]
+    config = compose([*dataset, *SMALL, *more])
+    run(config)
+    found = pd.read_parquet(config.run_dir / "predictions.parquet")
+    assert list(found)[:3] == ["set", "row", "y"]
+    joined = found.merge(clinic, left_on="row", right_index=True, how="left", validate="one_to_one")
+    labelled = joined[joined.set != "left_out"]
+    assert (labelled.y == labelled.outcome).all() and (labelled.set == labelled.part).all()
+    known = clinic[clinic.outcome != "severe"]
+    for name in ("test", "calibration"):
+        assert set(found.row[found.set == name]) == set(known.index[known.part == name])
+    left_out = joined[joined.set == "left_out"]
+    assert len(left_out) and (left_out.outcome == "severe").all() and left_out.y.isna().all()
+
+
+def test_the_model_predicts_the_joined_rows_as_the_run_did(clinic, tmp_path):
+    """The features of a joined row are those that the run predicted."""
+    from kdgraph.cli import main
+
+    dataset = ["dataset=table", "dataset.path=clinic.csv", "dataset.target=outcome", "dataset.drop=[part]"]
+    config = compose([*dataset, *SMALL, "ood=sphere", "ood.n=4", "ood.radii=[3]", "dataset.n_test=70", f"out={tmp_path}"])
+    run(config)
+    found = pd.read_parquet(config.run_dir / "predictions.parquet")
+    assert main(["predict", "--run", str(config.run_dir), "--input", "clinic.csv", "--output", "new.parquet"]) == 0
+    new = pd.read_parquet("new.parquet")
+    assert new.row.tolist() == list(range(len(clinic)))
+    test = found[found.set == "test"]
+    assert len(test) == 70 and test.row.is_unique
+    again = new.iloc[test.row]
+    for name in ("mild", "none", "severe"):
+        # a row's prediction may depend on its companions in the last bits
+        np.testing.assert_allclose(test[f"calibrated_{name}"], again[f"probability_{name}"], rtol=1e-10)
+    assert found.row[found.set == "sphere"].isna().all()
+
+
+def test_row_numbers_stay_whole_numbers_beside_rows_that_have_none():
+    says = {"proba": np.full((2, 2), 0.5)}
+    test = Predictions("test", 2, says, says, y=np.array([0, 1]), source_rows=np.array([2**60 + 1, 3]))
+    drawn = Predictions("ood", 2, says, says, ood="noise")
+    frame = frame_of([test, drawn], np.array([0, 1]))
+    assert frame.row.dtype == "Int64" and frame.row.tolist()[:2] == [2**60 + 1, 3] and frame.row.isna().tolist() == [False] * 2 + [True] * 2
