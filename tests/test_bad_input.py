@@ -103,7 +103,7 @@ BAD_FILES = {
     "wrong separator": (
         csv("a;label\n1;x\n2;y\n"),
         CSV,
-        "dataset.path=my.csv has one column, 'a;label'; its cells seem to be separated otherwise: dataset.separator=';'",
+        "dataset.path=my.csv has one column, 'a;label'; its cells seem to be separated otherwise: 'dataset.separator=\";\"'",
     ),
     "empty file": (csv(""), CSV, "dataset.path=my.csv is empty"),
     "header only": (csv("a,label\n"), CSV, "my: the table has 2 columns and no rows"),

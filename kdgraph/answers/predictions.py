@@ -117,7 +117,8 @@ def frame_of(predictions: Sequence[Predictions], classes: np.ndarray) -> pd.Data
     Returns
     -------
     DataFrame
-        One row for each test, calibration and out-of-distribution row. ``set`` is test, calibration, or the
+        One row for each test, calibration and out-of-distribution row, set by set and in the order of the
+        source. ``set`` is test, calibration, or the
         name of a set out of distribution, followed by that set's params. ``row`` is the number of the row in
         its source, from 0 (Int64, null where it comes from none), ``y`` its label. The other columns are the
         predictions of the parent and of the calibrated model. Scores of sets have no column.
@@ -129,13 +130,20 @@ def frame_of(predictions: Sequence[Predictions], classes: np.ndarray) -> pd.Data
         if found.on == "grid":
             continue
         rows = [None] * found.n if found.source_rows is None else found.source_rows
-        columns: dict[str, Any] = {"set": found.ood or found.on, **found.params}
+        columns: dict[str, Any] = {"set": _set_name(found), **found.params}
         columns |= {"row": pd.array(rows, dtype="Int64"), "y": _labels(found, classes)}
         for of, said in found.models.items():
             of_rows = {answer: given for answer, given in said.items() if not isinstance(given, SetScores)}
             columns |= {f"{of}_{name}": column for answer in of_rows for name, column in COLUMNS[answer](said[answer], classes).items()}
-        frames.append(pd.DataFrame(columns, index=np.arange(found.n)))
+        frames.append(pd.DataFrame(columns, index=np.arange(found.n)).sort_values("row", kind="stable"))
     return pd.concat(frames, ignore_index=True)
+
+
+def _set_name(found: Predictions) -> str:
+    """Return how the file names a set; one out of distribution may be named like a file, such as test.csv."""
+    if found.ood is None:
+        return found.on
+    return f"ood {found.ood}" if found.ood in ("test", "calibration") else found.ood
 
 
 def _labels(found: Predictions, classes: np.ndarray) -> Any:

@@ -43,6 +43,7 @@ def test_both_models_are_measured_on_the_rows_that_were_fitted_on(made):
     found = on_calibration(record)
     assert set(found) == {(metric, of) for metric in ("error", "nll_top", "brier_top", "ece") for of in ("parent", "calibrated")}
     rows = split(config.dataset, 0).calibration
+    rows = rows.rows(np.argsort(rows.source_rows))  # the order of the file of predictions
     assert {one["n"] for one in record["metrics"] if one["on"] == "calibration"} == {len(rows.y)}
     assert found["ece", "parent"] == pytest.approx(ece(rows.y, rows.X, bins=15))
     assert found["nll_top", "parent"] == pytest.approx(nll_top(rows.y, TopLabel.of(rows.X)))

@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from pathlib import Path, PurePath
 from typing import IO
 
+from kdgraph.data.files.encodings import codec_of, has_wide_units, marked_encoding, unmarked_codec
 from kdgraph.errors import DataError, NotAtHand, did_you_mean
 
 OPENERS = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 BROKEN = (EOFError, OSError, lzma.LZMAError)
 """What these raise of files that are not compressed, or not to their end."""
-_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _BINARY = {b"PAR1": "a parquet file", b"PK\x03\x04": "a zip archive, as spreadsheets and npz files are", b"\x1f\x8b": "compressed (.gz)"}
 
 
@@ -85,21 +85,43 @@ def open_bytes(path: Path) -> IO[bytes]:
     return OPENERS.get(path.suffix.lower(), open)(path, "rb")  # type: ignore[return-value]
 
 
-def check_text(path: Path, encoding: str) -> None:
-    """Raise DataError unless the file has something in it and is text in this encoding."""
-    try:
-        "".encode(encoding)
-    except LookupError as error:  # of a codec that is for no text too
-        raise DataError(
-            f"dataset.encoding={encoding} is no encoding that Python knows; it has utf-8, latin-1, utf-16 and others"
-        ) from error
+def check_text(path: Path, encoding: str) -> str:
+    """Return the codec that decodes a file, without its byte-order mark.
+
+    Raises
+    ------
+    DataError
+        Unless the file has something in it and is text in this encoding.
+    """
+    codec = codec_of(encoding)
     try:
         with open_bytes(path) as file:
-            _check_start(path, file.read(4096), encoding)
+            codec = check_start(said(path), file.read(4096), codec)
             file.seek(0)
-            _decode(path, file, encoding)
+            _decode(path, file, codec, encoding)
     except BROKEN as error:
         raise unreadable(path, error) from error
+    return codec
+
+
+def check_start(where: str, start: bytes, codec: str) -> str:
+    """Return the codec that decodes a file which begins with ``start``: ``codec``, without a byte-order mark.
+
+    Raises
+    ------
+    DataError
+        If the file is empty, has the mark of another encoding, or is no text. ``where`` names it.
+    """
+    if not start.strip():
+        raise DataError(f"{where} is empty")
+    if kind := next((kind for magic, kind in _BINARY.items() if start.startswith(magic)), None):
+        raise DataError(f"{where} is {kind}, not text; its ending must say so")
+    unmarked = unmarked_codec(where, start, codec)
+    if marked_encoding(start):
+        return unmarked
+    if b"\0" in start and not has_wide_units(codec):
+        raise DataError(f"{where} is no text: byte {start.index(0):,} is 0")
+    return codec
 
 
 def sha256_of(path: Path) -> str:
@@ -114,20 +136,9 @@ def unreadable(path: Path, error: BaseException) -> DataError:
     return DataError(f"{said(path)} cannot be read: {reason}")
 
 
-def _check_start(path: Path, start: bytes, encoding: str) -> None:
-    if not start.strip():
-        raise DataError(f"{said(path)} is empty")
-    if kind := next((kind for magic, kind in _BINARY.items() if start.startswith(magic)), None):
-        raise DataError(f"{said(path)} is {kind}, not text; its ending must say so")
-    if start.startswith(_UTF_16) and not encoding.lower().startswith("utf-16"):
-        raise DataError(f"{said(path)} is text in UTF-16; give dataset.encoding=utf-16")
-    if b"\0" in start and not encoding.lower().startswith(("utf-16", "utf-32", "utf_16", "utf_32")):
-        raise DataError(f"{said(path)} is no text: byte {start.index(0):,} is 0")
-
-
-def _decode(path: Path, file: IO[bytes], encoding: str) -> None:
+def _decode(path: Path, file: IO[bytes], codec: str, encoding: str) -> None:
     """Read it all once, so that a byte that is none of the encoding is told with its place in the file."""
-    decoder, done = codecs.getincrementaldecoder(encoding)(), 0
+    decoder, done = codecs.getincrementaldecoder(codec)(), 0
     while True:
         block = file.read(1 << 20)
         pending = len(decoder.getstate()[0])
@@ -135,7 +146,7 @@ def _decode(path: Path, file: IO[bytes], encoding: str) -> None:
             decoder.decode(block, final=not block)
         except UnicodeDecodeError as error:
             place = done - pending + error.start
-            way_out = "; it may be dataset.encoding=latin-1" if codecs.lookup(encoding).name == "utf-8" else ""
+            way_out = "; it may be dataset.encoding=latin-1" if codec.startswith("utf-8") else ""
             found = f"byte {place:,} (0x{error.object[error.start]:02x})"
             raise DataError(f"{said(path)} is not text in {encoding}: {found} cannot be decoded{way_out}") from error
         except UnicodeError as error:

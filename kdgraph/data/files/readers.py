@@ -8,33 +8,17 @@ import re
 import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from kdgraph.data.dataset import Kind
 from kdgraph.data.files.arff import frame_of_arff
+from kdgraph.data.files.delimited import Format, layout_of
 from kdgraph.data.files.paths import BROKEN, OPENERS, check_text, open_bytes, said, suffix_of, unreadable
 from kdgraph.errors import DataError
 
-MISSING_CELLS = ["", "NA", "NaN", "nan", "null", "NULL", "<NA>"]
-"""What pandas, R, numpy and databases write for a missing cell. No more: ``None`` and ``n/a`` may be answers."""
 SUFFIXES = (".csv", ".tsv", ".parquet", ".pq", ".arff")
-
-
-@dataclass(frozen=True)
-class Format:
-    """How the text of a file is read.
-
-    Attributes
-    ----------
-    encoding : of its characters.
-    separator : between the cells of a row; None: a comma, in tsv a tab.
-    """
-
-    encoding: str = "utf-8"
-    separator: str | None = None
 
 
 @dataclass(frozen=True)
@@ -56,8 +40,13 @@ def read_table(path: Path, form: Format) -> Read:
     suffix = suffix_of(path, SUFFIXES)
     if suffix in (".parquet", ".pq"):
         return _read_parquet(path)
-    check_text(path, form.encoding)
-    return _read_arff(path, form.encoding) if suffix == ".arff" else Read(_read_csv(path, form, "\t" if suffix == ".tsv" else ","))
+    codec = check_text(path, form.encoding)
+    return _read_arff(path, codec) if suffix == ".arff" else Read(_read_csv(path, form, codec, default_separator(suffix)))
+
+
+def default_separator(suffix: str) -> str:
+    """Return what is between cells of a file where nothing says it."""
+    return "\t" if suffix == ".tsv" else ","
 
 
 def _read_parquet(path: Path) -> Read:
@@ -66,44 +55,37 @@ def _read_parquet(path: Path) -> Read:
     if path.suffix.lower() in OPENERS:
         raise DataError(f"{said(path)}: parquet files are compressed inside; unpack it")
     try:
-        return Read(parquet.ParquetFile(path).read().to_pandas())
+        return Read(index_as_columns(said(path), parquet.ParquetFile(path).read().to_pandas()))
     except (ArrowException, OSError) as error:
         raise DataError(f"{said(path)} is no parquet file, or damaged: {_first_line(error)}") from error
 
 
-def _read_csv(path: Path, form: Format, default: str) -> pd.DataFrame:
-    separator = _separator(form.separator or default)
-    names = _header(path, form.encoding, separator)
-    options: dict[str, Any] = {"sep": separator, "encoding": form.encoding, "na_values": MISSING_CELLS, "keep_default_na": False}
-    options |= {"index_col": False, "low_memory": False, "skipinitialspace": True}
+def index_as_columns(where: str, frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the frame with each level of its index that has a name as a column, and rows numbered from 0.
+
+    pandas writes a named index, such as one made by ``set_index``, into the file as a column like any other;
+    one without a name numbers or names rows and is no column. ``where`` is how messages name the file.
+    """
+    levels = [name for name in frame.index.names if name is not None]
+    if twice := [str(name) for name in levels if name in frame.columns]:
+        raise DataError(f"{where}: the index and a column are both named '{twice[0]}'; give each its own name")
+    return frame.reset_index(level=levels).reset_index(drop=True) if levels else frame.reset_index(drop=True)
+
+
+def _read_csv(path: Path, form: Format, codec: str, default: str) -> pd.DataFrame:
+    with open_bytes(path) as file:
+        layout = layout_of(file, codec, form.separator, default, said(path))
+    layout.refuse_other_separator(said(path))
+    names = layout.names
     try:
         with warnings.catch_warnings(), open_bytes(path) as file:
             warnings.simplefilter("error", pd.errors.ParserWarning)  # rows that are longer than the header
-            frame = pd.read_csv(file, **options)
+            frame = pd.read_csv(file, low_memory=False, **layout.options)
     except (pd.errors.ParserError, pd.errors.ParserWarning, csv.Error) as error:
-        raise _not_a_table(path, error, separator, len(names)) from error
+        raise _not_a_table(path, error, layout.separator, len(names)) from error
     if len(names) == frame.shape[1]:
         frame.columns = names  # pandas would rename a name that stands twice
-    if frame.shape[1] == 1:
-        _refuse_other_separator(path, names[0], separator)
     return _without_row_numbers(path, frame.loc[:, ~_is_left_open(frame)])
-
-
-def _separator(given: str) -> str:
-    """One character, or pandas' word for any white space; a backslash and a t are a tab."""
-    separator = {r"\t": "\t", "tab": "\t"}.get(given, given)
-    if len(separator) != 1 and separator != r"\s+":
-        raise DataError(rf"dataset.separator must be one character, \t for a tab or \s+ for white space, got '{given}'")
-    return separator
-
-
-def _header(path: Path, encoding: str, separator: str) -> list[str]:
-    """Cells of the first line that is not empty."""
-    with open_bytes(path) as file, io.TextIOWrapper(file, encoding.replace("utf-8", "utf-8-sig"), newline="") as text:
-        line = next(line for line in text if line.strip())
-    if separator == r"\s+":
-        return line.split()
-    return [cell.strip() for cell in next(csv.reader([line], delimiter=separator))]
 
 
 def _not_a_table(path: Path, error: BaseException, separator: str, n_names: int) -> DataError:
@@ -117,14 +99,6 @@ def _not_a_table(path: Path, error: BaseException, separator: str, n_names: int)
     return DataError(
         f"{said(path)} is no table with {shown} between cells: {cells}; see dataset.separator, and quote cells that contain it"
     )
-
-
-def _refuse_other_separator(path: Path, header: str, separator: str) -> None:
-    """One column whose name has a separator in it was cut at the wrong one."""
-    for other, shown in {";": "';'", "\t": r"'\t'", "|": "'|'", ",": "','"}.items():
-        if other in header and other != separator:
-            remedy = f"its cells seem to be separated otherwise: dataset.separator={shown}"
-            raise DataError(f"{said(path)} has one column, {header[:40]!r}; {remedy}")
 
 
 def _is_left_open(frame: pd.DataFrame) -> np.ndarray:
@@ -142,11 +116,11 @@ def _without_row_numbers(path: Path, frame: pd.DataFrame) -> pd.DataFrame:
     return frame
 
 
-def _read_arff(path: Path, encoding: str) -> Read:
+def _read_arff(path: Path, codec: str) -> Read:
     import arff
 
     try:
-        with open_bytes(path) as file, io.TextIOWrapper(file, encoding) as text:
+        with open_bytes(path) as file, io.TextIOWrapper(file, codec) as text:
             frame, nominal = frame_of_arff(text)
     except arff.ArffException as error:
         raise DataError(f"{said(path)} is not ARFF: {_first_line(error).removesuffix(', at line -1.')}") from error

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from kdgraph.data.dataset import Dataset
+from kdgraph.data.files.delimited import Format
 from kdgraph.data.files.npz import open_npz
 from kdgraph.data.files.paths import existing, file_stem, said, sha256_of, suffix_of
 from kdgraph.data.frames.roles import roles_of_column
@@ -50,6 +51,7 @@ class ScoreFile:
     features : arrays [n, m] of a .npz file, or first words of columns of a table ("hidden" for hidden1, hidden2, …, with nothing but a
         number behind it), each a layer in which methods and metrics that look for near rows can look (``features.layer``); the first where
         they name none. Calibrators of scores do not see them.
+    encoding, separator : of a table in text; see :class:`kdgraph.data.tables.table_file.TableFile`.
     """
 
     def __init__(
@@ -63,6 +65,8 @@ class ScoreFile:
         name: str | None = None,
         group: str | None = None,
         features: Sequence[str] = (),
+        encoding: str = "utf-8",
+        separator: str | None = None,
     ) -> None:
         self.path = path
         self.target = target
@@ -72,8 +76,11 @@ class ScoreFile:
         self.made_by = made_by
         self.group = group
         self.features = features
+        self.encoding = encoding
+        self.separator = separator
         self.name = file_stem(path) if name is None else name
         check_parameters(self)
+        self._form()  # a wrong name is refused before any run starts
 
     def prefetch(self, progress: Callable[[str], None] | None = None) -> None:
         """Raise before any run starts if the file is not there."""
@@ -97,6 +104,9 @@ class ScoreFile:
         names = [str(name) for part in (classes.tolist(), *(frame.columns for frame in layers.values())) for name in part]
         given = tuple((name, frame.shape[1]) for name, frame in layers.items())
         return Dataset(self.name, X, y, classes, tuple(names), facts=facts, given_scores=True, given_layers=given, **more)
+
+    def _form(self) -> Format:
+        return Format(self.encoding, self.separator)
 
     def _found(self) -> Path:
         return existing(self.path, made_by=self.made_by)
@@ -158,9 +168,9 @@ class ScoreFile:
         return found
 
     def _from_table(self) -> _Read:
-        from kdgraph.data.files.readers import Format, read_table
+        from kdgraph.data.files.readers import read_table
 
-        frame = read_table(self._found(), Format()).frame
+        frame = read_table(self._found(), self._form()).frame
         frame = frame.set_axis([str(column) for column in frame.columns], axis=1)
         for key, column in (("target", self.target), *self._named()):
             if column not in frame.columns:

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from kdgraph.data.dataset import Dataset, Task
+from kdgraph.data.files.delimited import Format
 from kdgraph.data.files.paths import existing, file_stem, itself, said, sha256_of, suffix_of
 from kdgraph.data.frames import ColumnOptions, Require, from_frame
 from kdgraph.data.frames.roles import roles_of_indices
@@ -20,10 +21,10 @@ from kdgraph.parameters import Count, check_parameters
 
 
 class TableFile:
-    """A table in a file: csv or tsv (also .gz, .bz2, .xz), parquet, or ARFF, by its ending.
+    r"""A table in a file: csv or tsv (also .gz, .bz2, .xz), parquet, or ARFF, by its ending.
 
     In text, an empty cell, NA, NaN, null and <NA> are missing; say of others (``missing``) that they are. A first column without a name
-    that numbers the rows is left out. ARFF's nominal attributes are categorical.
+    that numbers the rows is left out. Of parquet, an index that has a name is a column. ARFF's nominal attributes are categorical.
 
     Parameters
     ----------
@@ -31,8 +32,9 @@ class TableFile:
     target : column of the labels; or several of numbers or truth values, of which the largest counts.
     task, drop, categorical, missing, split_groups, split_column, require, threshold, group, split_at, first_numeric : see
         :class:`kdgraph.data.frames.ColumnOptions`.
-    encoding : of the text; latin-1 decodes anything, often wrongly.
-    separator : between cells, one character; None: a comma, in tsv a tab.
+    encoding : of the text, by any name that Python has for it; latin-1 decodes anything, often wrongly.
+    separator : between cells, one character, ``tab``, or ``\s+`` for white space; None: what Excel's first line ``sep=;`` names, else a
+        comma, in tsv a tab.
     indices : a .json or .npz file with row numbers from 0 by role (train, test, and calibration if there is one); others are unused.
     name : what runs are called; None: the file's name without its ending.
     """
@@ -77,6 +79,7 @@ class TableFile:
         self.first_numeric = first_numeric
         self.name = file_stem(path) if name is None else name
         check_parameters(self)
+        self._form()  # a wrong name is refused before any run starts
         if indices is not None and split_column is not None:
             raise DataError("dataset.indices and dataset.split_column both say which rows test; give one of them")
 
@@ -98,10 +101,10 @@ class TableFile:
         DataError
             In one line, if a file is not there or not what its ending says, or the table cannot be used.
         """
-        from kdgraph.data.files.readers import Format, read_table
+        from kdgraph.data.files.readers import read_table
 
         path = existing(self.path)
-        read = read_table(path, Format(self.encoding, self.separator))
+        read = read_table(path, self._form())
         facts = {
             "source": "file",
             "path": self.path,
@@ -113,6 +116,9 @@ class TableFile:
         if self.indices is None:
             return data
         return replace(data, roles=roles_of_indices(self.name, len(data.y), read_indices(self.indices)))
+
+    def _form(self) -> Format:
+        return Format(self.encoding, self.separator)
 
     def _options(self) -> ColumnOptions:
         return ColumnOptions(**{option.name: getattr(self, option.name) for option in fields(ColumnOptions)})
@@ -126,7 +132,7 @@ def read_indices(given: str) -> Mapping[str, Any]:
         if suffix == ".npz":
             with np.load(path, allow_pickle=False) as arrays:
                 return dict(arrays)
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise DataError(f"{said(given, 'indices')} is no {suffix[1:]} file with lists of row numbers: {error}") from error
     if not isinstance(found, dict):

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from kdgraph.data.dataset import Dataset
+from kdgraph.data.files.delimited import Format
+from kdgraph.data.files.encodings import codec_of, unmarked_codec
 from kdgraph.data.files.paths import existing, file_stem, itself, said, sha256_of
 from kdgraph.data.frames.cautions import warn_of_copies
 from kdgraph.data.frames.wording import no_such_column
@@ -78,6 +80,7 @@ class TextFile:
         self.separator = separator
         self.name = file_stem(path, "text") if name is None else name
         check_parameters(self)
+        self._form()  # a wrong name is refused before any run starts
 
     def prefetch(self, progress: Callable[[str], None] | None = None) -> None:
         """Raise before any run starts if the file or folder is not there, or that of the word vectors."""
@@ -109,6 +112,9 @@ class TextFile:
             facts |= {"vectors": self.vectors, "vectors_sha256": sha256_of(existing(self.vectors, "vectors"))}
         return Dataset(self.name, X, y, classes, names, facts=facts, source_rows=source_rows)
 
+    def _form(self) -> Format:
+        return Format(self.encoding, self.separator)
+
     def _kept(self, texts: list[str], labels: pd.Series) -> tuple[list[str], pd.Series, np.ndarray]:
         """Texts and labels of the classes to keep, and their row numbers in the source, Int[n]."""
         if not self.keep:
@@ -124,10 +130,10 @@ class TextFile:
 
     def _columns(self, path: Path) -> tuple[list[str], pd.Series, dict[str, str]]:
         from kdgraph.data.files.paths import suffix_of
-        from kdgraph.data.files.readers import Format, read_table
+        from kdgraph.data.files.readers import read_table
 
         suffix_of(path, SUFFIXES)
-        frame = read_table(path, Format(self.encoding, self.separator)).frame
+        frame = read_table(path, self._form()).frame
         columns = [self.text] if isinstance(self.text, str) else list(self.text)
         for key, column in [*(("text", column) for column in columns), ("target", self.target)]:
             if column not in frame.columns:
@@ -152,9 +158,13 @@ def _folder(path: Path, encoding: str) -> tuple[list[str], pd.Series, dict[str, 
 
 def _text(file: Path, encoding: str) -> str:
     try:
-        return file.read_text(encoding=encoding)
+        with file.open("rb") as opened:
+            codec = unmarked_codec(str(file), opened.read(4), codec_of(encoding))
+        return file.read_text(encoding=codec)
     except UnicodeDecodeError as error:
         where = f"byte {error.start:,} (0x{error.object[error.start]:02x})"
         raise DataError(f"{file} is not text in {encoding}: {where} cannot be decoded; it may be dataset.encoding=latin-1") from error
-    except (OSError, LookupError) as error:
+    except UnicodeError as error:
+        raise DataError(f"{file} is not text in {encoding}: {error}") from error
+    except OSError as error:
         raise DataError(f"{file} cannot be read: {error}") from error

@@ -65,7 +65,7 @@ def _vectors(path: str, wanted: set[str]) -> dict[str, np.ndarray]:
     file = existing(path, "vectors")
     if not file.is_file() or file.suffix.lower() in OPENERS:
         raise DataError(f"{said(path, 'vectors')} must be a file of text, not packed and no folder")
-    with file.open(encoding="utf-8", errors="replace") as lines:
+    with file.open(encoding="utf-8-sig", errors="replace") as lines:
         for number, text in enumerate(lines):
             word, *values = text.rstrip().split(" ")
             if number == 0 and len(values) == 1:  # word2vec: how many words, and d

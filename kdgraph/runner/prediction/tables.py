@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol
+from typing import IO, Any, Protocol
 
 import pandas as pd
 
-from kdgraph.data.files.paths import BROKEN, OPENERS
-from kdgraph.data.files.readers import MISSING_CELLS
+from kdgraph.data.files.delimited import Delimited, layout_of
+from kdgraph.data.files.encodings import codec_of, marked_encoding
+from kdgraph.data.files.paths import BROKEN, OPENERS, check_start
+from kdgraph.data.files.readers import default_separator, index_as_columns
 from kdgraph.errors import DataError
 
 PARQUET = (".parquet", ".pq")
+_UNNAMED_LEVEL = re.compile(r"__index_level_\d+__")
 
 
 class NewTable(Protocol):
@@ -37,35 +42,54 @@ class NewTable(Protocol):
 
 
 def table_of(path: Path, suffix: str, separator: str | None, encoding: str) -> NewTable:
-    """The table in a file whose name ends in ``suffix``."""
+    """Return the table in a file whose name ends in ``suffix``; separator and encoding are those of the run's file."""
     if suffix in PARQUET:
         return ParquetTable(path)
     if suffix == ".arff":
         return ArffTable(path, encoding)
-    return TextTable(path, separator or ("\t" if suffix == ".tsv" else ","), encoding)
+    return TextTable(path, separator, default_separator(suffix), encoding)
 
 
 class TextTable:
-    """csv and tsv, also compressed; every cell stays text, so that no other cell decides what it is."""
+    """csv and tsv, also compressed; every cell stays text, so that no other cell decides what it is.
 
-    def __init__(self, path: Path, separator: str, encoding: str) -> None:
-        self.path, self.raw = path, _Raw(path)
-        self.options: dict[str, Any] = {"sep": separator, "encoding": encoding, "na_values": MISSING_CELLS, "keep_default_na": False}
-        self.options |= {"index_col": False, "skipinitialspace": True, "dtype": str}
+    Parameters
+    ----------
+    path : of the file.
+    separator : between cells, as the run's data set names it; None: that of Excel's first line, else ``default``.
+    encoding : of the run's file; a byte-order mark of this file decides before it does.
+    """
+
+    def __init__(self, path: Path, separator: str | None, default: str, encoding: str) -> None:
+        self.path, self.raw, self.encoding = path, _Raw(path), encoding
+        self.separator, self.default = separator, default
+
+    @cached_property
+    def layout(self) -> Delimited:
+        """How the file is decoded and divided."""
+        where = f"--input {self.path}"
+        with _in_one_line(self.path), self.raw.opened() as file:
+            codec = _codec(file, self.encoding, where)
+            layout = layout_of(file, codec, self.separator, self.default, where)
+        layout.refuse_other_separator(where, is_input=True)
+        return layout
 
     def columns(self) -> list[str]:
         """Cells of the header."""
+        if self.layout.names:
+            return self.layout.names
         with _in_one_line(self.path), self.raw.opened() as file:
-            return _stripped(pd.read_csv(file, nrows=0, **self.options).columns)
+            return _stripped(pd.read_csv(file, nrows=0, **self.layout.options).columns)
 
     def frames(self, wanted: Sequence[str], rows: int) -> Iterator[pd.DataFrame]:
         """Cells as text."""
         return _each_in_one_line(self.path, self._frames(wanted, rows))
 
     def _frames(self, wanted: Sequence[str], rows: int) -> Iterator[pd.DataFrame]:
-        with self.raw.opened() as file, pd.read_csv(file, chunksize=rows, **self.options) as chunks:
+        places = [self.columns().index(name) for name in wanted]
+        with self.raw.opened() as file, pd.read_csv(file, chunksize=rows, dtype=str, **self.layout.options) as chunks:
             for frame in chunks:
-                yield frame.set_axis(_stripped(frame.columns), axis=1)[list(wanted)]
+                yield frame.iloc[:, places].set_axis(list(wanted), axis=1)
 
     def share_read(self) -> float:
         """By bytes."""
@@ -82,8 +106,10 @@ class ArffTable:
     def _loaded(self) -> Iterator[dict[str, Any]]:
         import arff
 
-        with self.raw.opened() as file, io.TextIOWrapper(file, self.encoding) as text:
-            yield arff.load(text, return_type=arff.DENSE_GEN)
+        with self.raw.opened() as file:
+            codec = _codec(file, self.encoding, f"--input {self.path}")
+            with io.TextIOWrapper(file, codec) as text:
+                yield arff.load(text, return_type=arff.DENSE_GEN)
 
     def columns(self) -> list[str]:
         """Names of the attributes."""
@@ -107,7 +133,7 @@ class ArffTable:
 
 
 class ParquetTable:
-    """parquet, whose columns have types."""
+    """parquet, whose columns have types; a level of the index that has a name is a column, as in a run."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.read, self.total = path, 0, 1
@@ -117,7 +143,9 @@ class ParquetTable:
         from pyarrow import parquet
 
         with _in_one_line(self.path):
-            return [str(name) for name in parquet.read_schema(self.path).names]
+            schema = parquet.read_schema(self.path)
+        unnamed = [name for name in _index_of(schema) if isinstance(name, str) and _UNNAMED_LEVEL.fullmatch(name)]
+        return [*(str(name) for name in schema.names if name not in unnamed), *_ranges_of(schema)]
 
     def frames(self, wanted: Sequence[str], rows: int) -> Iterator[pd.DataFrame]:
         """Cells of the columns' types."""
@@ -128,13 +156,28 @@ class ParquetTable:
 
         with parquet.ParquetFile(self.path) as file:
             self.total = max(file.metadata.num_rows, 1)
-            for batch in file.iter_batches(rows, columns=list(wanted)):
+            ranges = _ranges_of(file.schema_arrow)
+            stored = [name for name in wanted if name not in ranges]
+            for batch in file.iter_batches(rows, columns=stored):
+                numbers = {name: ranges[name][self.read : self.read + len(batch)] for name in wanted if name in ranges}
                 self.read += len(batch)
-                yield batch.to_pandas()[list(wanted)]
+                frame = index_as_columns(f"--input {self.path}", batch.to_pandas())
+                yield frame.assign(**numbers)[list(wanted)]
 
     def share_read(self) -> float:
         """By rows."""
         return self.read / self.total
+
+
+def _index_of(schema: Any) -> list[Any]:
+    """Return the levels of pandas' index, as the metadata of a parquet file have them."""
+    return (schema.pandas_metadata or {}).get("index_columns", [])
+
+
+def _ranges_of(schema: Any) -> dict[str, range]:
+    """Return the values of an index that has a name and counts, which pandas does not store as a column."""
+    counts = [level for level in _index_of(schema) if isinstance(level, dict) and level.get("name") is not None]
+    return {str(level["name"]): range(level["start"], level["stop"], level["step"]) for level in counts}
 
 
 class _Raw:
@@ -151,6 +194,13 @@ class _Raw:
 
     def share(self) -> float:
         return 1.0 if self.file is None or self.file.closed else self.file.tell() / self.size
+
+
+def _codec(file: IO[bytes], encoding: str, where: str) -> str:
+    """Return the codec of a file by its byte-order mark, else that of ``encoding``; the file is at its beginning again."""
+    start = file.read(4096)
+    file.seek(0)
+    return check_start(where, start, marked_encoding(start) or codec_of(encoding))
 
 
 def _stripped(names: Sequence[Any]) -> list[str]:

@@ -10,6 +10,7 @@ import pytest
 
 from kdgraph.data.dataset import CALIBRATION, TEST, TRAIN, UNUSED
 from kdgraph.data.sources import Fetched
+from kdgraph.data.tables import ScoreFile, TextFile
 from kdgraph.data.tables.table_file import TableFile
 from kdgraph.errors import DataError, NotAtHand, ParameterError
 
@@ -121,6 +122,91 @@ def test_other_encodings(encoding):
     path = write("p.csv", "a,label\n1,schön\n2,übel\n", encoding)
     given = {} if encoding == "utf-8-sig" else {"encoding": encoding}
     assert TableFile(path, "label", **given).load().classes.tolist() == ["schön", "übel"]
+
+
+@pytest.mark.parametrize("ending", ["csv", "arff"])
+@pytest.mark.parametrize(
+    ("written_as", "names"),
+    [
+        ("utf-8", ["utf-8", "UTF-8", "utf8", "utf_8", "utf-8-sig", "UTF_8_SIG", "U8"]),
+        ("utf-8-sig", ["utf-8", "UTF-8", "utf8", "utf_8", "utf-8-sig", "utf_8_sig", "UTF-8-SIG", "cp65001"]),
+        ("latin-1", ["latin-1", "Latin1", "latin_1", "ISO-8859-1", "L1", "cp1252", "windows-1252"]),
+        ("utf-16", ["utf-16", "UTF16", "utf_16", "utf-16-le", "utf-16-be"]),
+        ("utf-16-be", ["utf-16-be", "UTF_16BE"]),
+        ("utf-32", ["utf-32", "U32", "utf-32-be"]),
+    ],
+)
+def test_an_encoding_has_many_names_and_a_mark_is_no_character(written_as, names, ending):
+    heads = {"csv": "größe,label\n", "arff": "@RELATION r\n@ATTRIBUTE größe NUMERIC\n@ATTRIBUTE label {süß,übel}\n@DATA\n"}
+    path = write(f"p.{ending}", heads[ending] + "1,süß\n2,übel\n", written_as)
+    for encoding in names:
+        data = TableFile(path, "label", encoding=encoding).load()
+        assert (data.feature_names, data.classes.tolist()) == (("größe",), ["süß", "übel"])
+
+
+def test_a_mark_of_another_encoding_is_refused_with_its_name():
+    for written_as, encoding in (("utf-8-sig", "latin-1"), ("utf-16", "utf-8"), ("utf-32", "utf-16")):
+        write("p.csv", "a,label\n1,x\n2,y\n", written_as)
+        marked = written_as.removesuffix("-sig")
+        refused(f"dataset.path=p.csv is text in {marked.upper()}; give dataset.encoding={marked}", "p.csv", "label", encoding=encoding)
+        assert TableFile("p.csv", "label", encoding=marked).load().feature_names == ("a",)
+
+
+def test_a_file_that_has_a_mark_alone_is_empty():
+    refused("dataset.path=p.csv is empty", write("p.csv", "", "utf-8-sig"), "label")
+    refused("dataset.path=p.csv is empty", write("p.csv", "\n \n", "utf-16"), "label", encoding="utf-16")
+
+
+@pytest.mark.parametrize("encoding", ["utf-9", "hex", "rot13", "undefined", ""])
+def test_an_unknown_encoding_is_refused_before_the_file_is_looked_for(encoding):
+    rule = "is no encoding that Python knows; it has utf-8, latin-1, utf-16 and others"
+    for source in (TableFile, ScoreFile, TextFile):
+        with pytest.raises(DataError, match=f"^{re.escape(f'dataset.encoding={encoding} {rule}')}$"):
+            source("absent.csv", target="label", encoding=encoding)
+
+
+@pytest.mark.parametrize("ends", ["\n", "\r\n"], ids=repr)
+@pytest.mark.parametrize("line", ["sep=;", "SEP=;", '"sep=;"', "sep=;;;"])
+@pytest.mark.parametrize("given", [None, ";"])
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_the_line_that_names_the_separator_to_excel_is_no_row(line, ends, given, encoding):
+    path = write("p.csv", ends.join([line, "a;b;label", "1;2,x;u", "3;4,y;v", ""]), encoding)
+    data = TableFile(path, "label", separator=given, encoding=encoding).load()
+    assert data.feature_names == ("a", "b") and data.categories == (None, ("2,x", "4,y"))
+    assert data.X[:, 0].tolist() == [1, 3]
+
+
+def test_a_tab_may_be_named_by_that_line_too():
+    data = TableFile(write("p.csv", "sep=\t\na\tlabel\n1\tx\n3\ty\n"), "label").load()
+    assert data.feature_names == ("a",)
+
+
+def test_a_header_may_have_a_line_break_in_a_name():
+    assert TableFile(write("p.csv", '"a\nb",c,label\n1,5,x\n2,6,y\n'), "label").load().feature_names == ("a\nb", "c")
+
+
+@pytest.mark.parametrize("index", [["u7", "u3", "u9", "u1"], [4.5, 2.0, 8.0, 1.0], range(10, 18, 2)], ids=["text", "numbers", "range"])
+def test_an_index_of_parquet_that_has_a_name_is_a_column(index):
+    frame = pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0], "label": list("xyxy")}, index=pd.Index(index, name="visit"))
+    frame.to_parquet("p.parquet")
+    data = TableFile("p.parquet", "label", split_groups="visit").load()
+    assert data.feature_names == ("a",) and len(set(data.split_groups)) == 4
+    assert TableFile("p.parquet", "label").load().feature_names == ("visit", "a")
+
+
+def test_levels_of_an_index_without_a_name_are_no_columns():
+    levels = pd.MultiIndex.from_arrays([list("pqrs"), [4, 3, 2, 1]], names=["ward", None])
+    frame = pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0], "label": list("xyxy")}, index=levels)
+    frame.to_parquet("p.parquet")
+    assert TableFile("p.parquet", "label").load().feature_names == ("ward", "a")
+    frame.reset_index(drop=True).iloc[::-1].to_parquet("q.parquet")
+    assert TableFile("q.parquet", "label").load().feature_names == ("a",)
+
+
+def test_an_index_and_a_column_of_one_name_are_refused():
+    frame = pd.DataFrame({"a": [1.0, 2.0], "label": list("xy")}, index=pd.RangeIndex(2, name="a"))
+    frame.to_parquet("p.parquet")
+    refused("dataset.path=p.parquet: the index and a column are both named 'a'; give each its own name", "p.parquet", "label")
 
 
 @pytest.mark.parametrize("ends", ["\n", "\r\n", "\r"], ids=repr)
@@ -247,20 +333,21 @@ def test_text_that_is_no_table():
     refused(message, "p.tsv", "label")
 
 
-@pytest.mark.parametrize(("separator", "shown"), [(";", "';'"), ("\t", r"'\t'"), ("|", "'|'")])
+@pytest.mark.parametrize(
+    ("separator", "shown"), [(";", "'dataset.separator=\";\"'"), ("\t", "dataset.separator=tab"), ("|", "'dataset.separator=\"|\"'")]
+)
 def test_another_separator_than_was_said(separator, shown):
     rows = ["a", "label"], ["1", "x"], ["2", "y"]
     path = write("p.csv", "\n".join(separator.join(row) for row in rows))
     header = repr(separator.join(rows[0]))
-    refused(
-        f"dataset.path=p.csv has one column, {header}; its cells seem to be separated otherwise: dataset.separator={shown}", path, "label"
-    )
+    refused(f"dataset.path=p.csv has one column, {header}; its cells seem to be separated otherwise: {shown}", path, "label")
 
 
 def test_separators_that_are_none():
     write("p.csv", "a,label\n1,x\n")
-    rule = r"dataset.separator must be one character, \t for a tab or \s+ for white space"
-    refused(f"{rule}, got ', '", "p.csv", "label", separator=", ")
+    rule = r"dataset.separator must be one ASCII character such as ; or |, tab for a tab or \s+ for white space"
+    for separator in (", ", "", '"', "§", "\n"):
+        refused(f"{rule}, got '{separator}'", "p.csv", "label", separator=separator)
 
 
 def test_columns_of_one_name():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 import warnings
 from pathlib import Path
 
@@ -322,3 +323,72 @@ def test_warnings_are_as_before_while_rows_are_used(tmp_path, ending):
     of_others = list(warnings.filters)
     blocks.close()
     assert between == before and warnings.filters == of_others != before
+
+
+@pytest.mark.parametrize(("separator", "between"), [(r"\t", "\t"), ("tab", "\t"), ("\t", "\t"), (";", ";"), (r"\s+", "  "), (" ", " ")])
+@pytest.mark.parametrize("ending", [".csv", ".tsv"])
+def test_the_separator_of_the_run_divides_new_rows(tmp_path, separator, between, ending):
+    path = tmp_path / f"new{ending}"
+    path.write_text("\n".join(between.join(row) for row in (["y", "x"], ["1.5", "2"], ["3", "4"])) + "\n")
+    trained = TableFile(str(path), "y", task="regression", separator=separator).load()
+    assert trained.X.tolist() == [[2], [4]]
+    of = schema(features=[Feature("x")], shape=[1], separator=separator)
+    assert read(path, of).tolist() == trained.X.tolist()
+
+
+@pytest.mark.parametrize("encoding", ["UTF8", "utf-8-sig", "utf_8", "latin-1", "UTF_16"])
+@pytest.mark.parametrize("written_as", ["utf-8-sig", "utf-16", "utf-32"])
+@pytest.mark.parametrize("ending", [".csv", ".arff"])
+def test_a_byte_order_mark_decides_how_new_rows_are_decoded(tmp_path, encoding, written_as, ending):
+    text = {".csv": "größe\n", ".arff": "@RELATION r\n@ATTRIBUTE größe NUMERIC\n@DATA\n"}[ending]
+    path = tmp_path / f"new{ending}"
+    path.write_text(text + "1\n2\n", encoding=written_as)
+    assert read(path, schema(features=[Feature("größe")], shape=[1], encoding=encoding)).tolist() == [[1], [2]]
+
+
+@pytest.mark.parametrize("encoding", ["Latin1", "ISO-8859-1", "cp1252"])
+def test_new_rows_without_a_mark_are_decoded_as_the_run_was(tmp_path, encoding):
+    path = tmp_path / "new.csv"
+    path.write_text("größe\n1\n", encoding="latin-1")
+    assert read(path, schema(features=[Feature("größe")], shape=[1], encoding=encoding)).tolist() == [[1]]
+
+
+@pytest.mark.parametrize("line", ["", "sep=;\n"])
+def test_excels_line_is_no_header_of_new_rows(tmp_path, line):
+    path = tmp_path / "new.csv"
+    path.write_text(f"{line}x;y\n1,5;2\n" if line else "x,y\n2,2\n")
+    of = schema(features=[Feature("y")], shape=[1])
+    assert read(path, of).tolist() == [[2]]
+
+
+def test_new_rows_with_another_separator_are_refused_with_that_of_the_run(tmp_path):
+    path = tmp_path / "new.csv"
+    path.write_text("x;y\n1;2\n")
+    message = f"--input {path} has one column, 'x;y'; its cells seem to be separated otherwise; write ',' between them"
+    with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
+        read(path, schema(features=[Feature("x"), Feature("y")], shape=[2]))
+
+
+def test_two_columns_of_one_name_are_refused_where_the_model_needs_it(tmp_path):
+    path = tmp_path / "new.csv"
+    path.write_text("x,y,x\n1,2,3\n")
+    message = f"--input {path} has several columns named 'x'; give each its own name"
+    with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
+        read(path, schema(features=[Feature("x"), Feature("y")], shape=[2]))
+    assert read(path, schema(features=[Feature("y")], shape=[1])).tolist() == [[2]]
+
+
+@pytest.mark.parametrize("index", [[7, 3, 9, 1, 2], range(10, 20, 2)], ids=["stored", "range"])
+@pytest.mark.parametrize("rows", [2, 100])
+def test_an_index_of_parquet_that_has_a_name_is_a_column_of_new_rows(tmp_path, index, rows):
+    frame = pd.DataFrame({"x": np.arange(5.0)}, index=pd.Index(index, name="visit"))
+    frame.to_parquet(tmp_path / "new.parquet")
+    found = read(tmp_path / "new.parquet", schema(features=[Feature("visit"), Feature("x")], shape=[2]), rows)
+    assert found.tolist() == [[float(visit), x] for visit, x in zip(index, range(5), strict=True)]
+
+
+def test_an_index_without_a_name_is_no_column_of_new_rows(tmp_path):
+    pd.DataFrame({"x": [1.0, 2.0]}, index=[5, 3]).to_parquet(tmp_path / "new.parquet")
+    told = []
+    rows = NewRows(tmp_path / "new.parquet", schema(features=[Feature("x")], shape=[1]), "refuse", told.append)
+    assert np.concatenate([block.X for block in rows.blocks(1)]).tolist() == [[1], [2]] and told == []
