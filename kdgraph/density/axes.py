@@ -33,7 +33,7 @@ class Axes:
     directions: np.ndarray
 
     def __call__(self, points: np.ndarray) -> np.ndarray:
-        """Float[n, d]: points (Float[n, d]) along the axes; the same bits whatever points come with a point."""
+        """Float[n, d]: points (Float[n, d]) along the axes; whatever points come with a point, up to rounding."""
         return np.einsum("ij,kj->ik", np.clip(points, -_FARTHEST, _FARTHEST), self.directions)  # BLAS adds in an order that n decides
 
     @property

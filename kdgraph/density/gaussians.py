@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.neighbors import NearestNeighbors
 
 from kdgraph.geometry import Polytopes
+from kdgraph.smoothing.neighbours import nearest_of_candidates
 
 LAMBDA = 1e-6
 """The constant of Eq. 10 that keeps variances from being 0 (Dey et al., Table 2)."""
@@ -23,8 +24,6 @@ _FLAT = 1e-3
 """Least share of the average spacing that a feature keeps: features that are constant in training must not forbid every new value."""
 _ROUNDING = 1e-12
 """A feature whose means differ by less than this share is constant: the mean of three times 0.1 is not 0.1. Trees see 6e-8 at best."""
-_CANDIDATES = 4
-"""Means that are compared exactly; more than two equally near ones are rare even in integer data."""
 _FARTHEST = 1e100
 """Coordinates are cut here, where every mean is equally far, so that their squares stay finite."""
 
@@ -133,19 +132,20 @@ class PolytopeGaussians:
 class NearestMean:
     """Finds the polytope whose mean is nearest by Euclidean distance (Eq. 4 with the norm as distance).
 
-    ``unit``: Float[d] or 1.0, what counts as distance 1 along each feature. Of equally near means the lowest number is taken:
-    scikit-learn's fast distances are rounded differently in batches of different size, so its few best are compared once more, exactly.
+    ``unit``: Float[d] or 1.0, what counts as distance 1 along each feature. Of equally near means the lowest number is taken.
     """
 
     def __init__(self, means: np.ndarray, unit: np.ndarray | float = 1.0):
         self.unit = unit
         self._means = means / unit
-        self._candidates = NearestNeighbors(n_neighbors=min(_CANDIDATES, len(means))).fit(self._means)
+        self._search = NearestNeighbors(n_neighbors=1).fit(self._means)
 
     def __call__(self, X: np.ndarray) -> np.ndarray:
         """Int[n], for the rows ``X`` (Float[n, d])."""
         with np.errstate(over="ignore"):
             scaled = np.clip(X / self.unit, -_FARTHEST, _FARTHEST)
-        candidates = np.sort(self._candidates.kneighbors(scaled, return_distance=False), axis=1)
-        distances = [((scaled - self._means[candidate]) ** 2).sum(axis=1) for candidate in candidates.T]
-        return candidates[np.arange(len(X)), np.argmin(distances, axis=0)]
+        return nearest_of_candidates(self._means, scaled, 1, self._candidates, 0.0)[1][:, 0]
+
+    def _candidates(self, at: np.ndarray, k: int) -> np.ndarray:
+        """Int[m, k], the nearest means to Float[m, d] as scikit-learn finds them, whose fast distances are rounded differently by batch."""
+        return self._search.kneighbors(at, k, return_distance=False)

@@ -14,6 +14,9 @@ from sklearn.utils import check_random_state
 from kdgraph.parameters import OpenFraction, check_parameters
 from kdgraph.parents import PostHoc, Rows
 
+_SAME = 1e-12
+"""Share of the threshold by which a score may be below it and count as equal: what rounding makes of sums of some thousand terms."""
+
 
 @dataclass(eq=False, repr=False)
 class PostHocDetector(OutlierMixin, PostHoc):
@@ -82,8 +85,9 @@ class PostHocDetector(OutlierMixin, PostHoc):
         return self.score_samples(X) - self.offset_
 
     def predict(self, X) -> np.ndarray:
-        """Int[n]: 1 in distribution, -1 out of it."""
-        return np.where(self.decision_function(X) < 0, -1, 1)
+        """Int[n]: 1 in distribution, -1 out of it; a score that equals the threshold up to rounding is in."""
+        # The threshold is the score of a held-out row, and an equal row beside others may be rounded differently.
+        return np.where(self.decision_function(X) < -_SAME * abs(self.offset_), -1, 1)
 
     def fit_predict(self, X, y=None, **held_out) -> np.ndarray:
         """Int[n]: :meth:`predict` of the rows that it was fitted on; scikit-learn's own leaves the labels out, which a parent needs."""

@@ -1,4 +1,4 @@
-"""Scores in blocks of one size, so that no row changes a bit of another's."""
+"""Scores in blocks of one size, so that the number of rows hardly changes how sums are rounded."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ ROWS = 256
 
 
 def in_full_blocks(X: Any, function: Callable[[Any], np.ndarray]) -> np.ndarray:
-    """``function`` of all rows of X (an array or a data frame), a block at a time; [n, …], equal to the last bit for any division of X.
+    """``function`` of all rows of X (an array or a data frame), a block at a time; [n, …].
 
     A matrix product adds in another order for another number of rows or threads. So every block has :data:`ROWS` rows, the last one copies
-    of its last row, which are cut off afterwards, and BLAS runs on one thread. Ours.
+    of its last row, which are cut off afterwards, and BLAS runs on one thread: the same rows in the same order give the same bits on one
+    machine. A row's value does not depend on the rows beside it beyond rounding (1e-10, relative to the terms of its sums), and not to the
+    bit: kernels for wide vectors add in an order that depends on the place of a row in its block. Ours.
 
     Parameters
     ----------

@@ -26,7 +26,8 @@ class FeatureDetector(PostHocDetector):
     """A detector that compares features of a row with those of the training rows. Ours: what those of the papers share.
 
     A subclass implements ``_learn(features, train, rng)``, of training rows, and ``_score_of(features)``, Float[n], higher for what is more
-    normal. It gets blocks of one size (:func:`~kdgraph.detection.blocks.in_full_blocks`), so no row changes a bit of another's score.
+    normal. It gets blocks of one size (:func:`~kdgraph.detection.blocks.in_full_blocks`), so no row changes another's score
+    beyond rounding.
     Features are finite, and up to 1.8e308; scores are cut off at ±:data:`FARTHEST`.
 
     Parameters

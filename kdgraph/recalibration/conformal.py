@@ -116,7 +116,8 @@ class ConformalPit(HalvesOfRows):
     def _cells(self, X: Any, said: Distribution, groups: Any) -> np.ndarray:
         """Int[n], which cell each row is in."""
         if not self._by_value():
-            return np.searchsorted(self.edges_, np.sqrt(said.var()), side="left")
+            # The edges are spreads of other rows: an equal one that is rounded differently stays below.
+            return np.searchsorted(self.edges_, np.sqrt(said.var()) * (1 - 1e-12), side="left")
         cell = np.full(len(said), _UNKNOWN)
         if self.by_group and groups is None:
             return cell

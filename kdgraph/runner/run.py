@@ -42,28 +42,33 @@ def attempt(config: RunConfig, watch: Watch) -> Exception | None:
 
 def _do(config: RunConfig, folder: RunDir, watch: Watch) -> dict[str, Any]:
     """The four stages, what they leave in the run's directory, the record."""
-    from kdgraph.answers import Model  # here, because a run that is done needs no scikit-learn
+    from threadpoolctl import threadpool_limits  # these here, because a run that is done needs no scikit-learn
+
+    from kdgraph.answers import Model
     from kdgraph.runner.artifacts import draw, keep_models, write_answers
     from kdgraph.runner.record import make_record
     from kdgraph.runner.stages import split
     from kdgraph.runner.store import make
     from kdgraph.runner.stored import StoredStages
 
-    watch.stage("split")
-    divided = make(lambda: split(config.dataset, config.seed))
-    splits = divided.value
-    stored = StoredStages(config, splits, watch)
-    folder.hold(stored.entries)
+    # BLAS adds in another order for another number of threads, which depends on the machine's load
+    # of jobs: one alone has all cores, one of several in a sweep its share.
+    with threadpool_limits(1, user_api="blas"):
+        watch.stage("split")
+        divided = make(lambda: split(config.dataset, config.seed))
+        splits = divided.value
+        stored = StoredStages(config, splits, watch)
+        folder.hold(stored.entries)
 
-    fitted = stored.fit()
-    calibrated = stored.calibrate(fitted.value)
-    parent, model = Model(fitted.value), calibrated.value
-    evaluated = stored.evaluate(parent, model)
-    files = write_answers(evaluated.value, splits, folder.path)
+        fitted = stored.fit()
+        calibrated = stored.calibrate(fitted.value)
+        parent, model = Model(fitted.value), calibrated.value
+        evaluated = stored.evaluate(parent, model)
+        files = write_answers(evaluated.value, splits, folder.path)
 
-    watch.stage("figures")
-    drawn = make(lambda: draw(config, splits, evaluated.value, (parent, model), folder.path))
-    files |= {"figures": drawn.value, "model": keep_models(config, splits, fitted, calibrated, folder.path)}
+        watch.stage("figures")
+        drawn = make(lambda: draw(config, splits, evaluated.value, (parent, model), folder.path))
+        files |= {"figures": drawn.value, "model": keep_models(config, splits, fitted, calibrated, folder.path)}
 
-    done = {"split": divided, "fit": fitted, "calibrate": calibrated, "evaluate": evaluated, "figures": drawn}
-    return make_record(config, splits, done, model.learnt(), files, stored.entries)
+        done = {"split": divided, "fit": fitted, "calibrate": calibrated, "evaluate": evaluated, "figures": drawn}
+        return make_record(config, splits, done, model.learnt(), files, stored.entries)

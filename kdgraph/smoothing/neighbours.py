@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
 import numpy as np
@@ -18,6 +18,8 @@ PARTITION_ROWS = 30_000
 on partitions as there are more rows."""
 AT_A_TIME = 1 << 18
 """Distances in a block, 2 MB. No number depends on it."""
+_MORE = 4
+"""Candidates beyond the k that are wanted; in data without ties the last of them is nearly always clearly farther than the k-th."""
 
 
 class NeighbourSearch:
@@ -33,8 +35,9 @@ class NeighbourSearch:
 
     Notes
     -----
-    What is found for a place does not depend on the places beside it. Which of several rows at the same distance are taken, where not all
-    can be, is up to the backend.
+    What is found for a place does not depend on the places beside it: distances are added up feature by feature, and where not all of
+    several rows at the same distance can be taken, those with the lowest positions are (but for the window, which takes the smaller values,
+    and with ``eps``). Candidates that a matrix product or a tree finds are taken only where rounding cannot have left out a nearer row.
 
     Examples
     --------
@@ -57,9 +60,9 @@ class NeighbourSearch:
         elif self.backend == "brute" and not issparse(self.X):
             from sklearn.neighbors import NearestNeighbors
 
-            self.all = NearestNeighbors(algorithm="brute").fit(self.X)
             self.middle = self.X.mean(axis=0)
             self.centred = self.X - self.middle
+            self.all = NearestNeighbors(algorithm="brute").fit(self.centred)
             self.squares = np.square(self.centred).sum(axis=1)
         elif self.backend == "window":
             self.order = np.argsort(self.X[:, 0], kind="stable")
@@ -100,28 +103,31 @@ class NeighbourSearch:
         return len(self) if self.backend == "brute" and (issparse(self.X) or len(self) <= PARTITION_ROWS) else k
 
     def _of_block(self, at: Any, k: int, eps: float) -> tuple[np.ndarray, np.ndarray]:
-        if self.backend == "tree":
+        if self.backend == "tree" and eps > 0:
             distance, rows = self.tree.query(at, k, eps=eps)
             return np.reshape(distance, (-1, k)), np.reshape(rows, (-1, k))
         if self.backend == "window":
             rows = self.order[self._window(at[:, 0], k)[:, None] + np.arange(k)]
             return _by_distance(np.abs(self.X[rows, 0] - at), rows)
-        if self.backend == "brute" and not issparse(self.X):
-            from kdgraph.smoothing.exact import distances_to
-
-            at = np.asarray(at, dtype=np.float64)
-            rows = self._candidates(at, k)
-            return _by_distance(distances_to(at, self.X, rows), rows)  # those by products of matrices have half the digits near 0
+        if not issparse(self.X):
+            centre = None if self.backend == "tree" else self.middle
+            return nearest_of_candidates(self.X, np.asarray(at, dtype=np.float64), k, self._candidates, centre)
         apart = self._distances(at)
-        rows = np.argpartition(apart, k - 1, axis=1)[:, :k] if k < len(self) else np.broadcast_to(np.arange(k), (at.shape[0], k))
+        last = np.partition(apart, k - 1, axis=1)[:, k - 1 : k]
+        tied, nearer = apart == last, apart < last
+        taken = nearer | (tied & (np.cumsum(tied, axis=1) <= k - nearer.sum(axis=1, keepdims=True)))  # the lowest of those that tie
+        rows = np.nonzero(taken)[1].reshape(-1, k)
         return _by_distance(np.take_along_axis(apart, rows, axis=1), rows)
 
     def _candidates(self, at: np.ndarray, k: int) -> np.ndarray:
-        """Int[p, k], the nearest rows in any order: of few by a product of matrices and a partition, else by scikit-learn's heaps."""
-        if len(self) > PARTITION_ROWS:
-            return self.all.kneighbors(at, k, return_distance=False)
-        centred = at - self.middle
-        apart = self.squares - 2 * (centred @ self.centred.T)
+        """Int[p, k], the nearest rows in any order: by the tree; or of few rows by a matrix product and a partition, else by heaps."""
+        if self.backend == "tree":
+            return np.reshape(self.tree.query(at, k)[1], (-1, k))
+        with np.errstate(over="ignore", invalid="ignore"):
+            centred = at - self.middle
+            if len(self) > PARTITION_ROWS:
+                return self.all.kneighbors(centred, k, return_distance=False)
+            apart = self.squares - 2 * (centred @ self.centred.T)
         return np.argpartition(apart, k - 1, axis=1)[:, :k]
 
     def _window(self, x: np.ndarray, k: int) -> np.ndarray:
@@ -150,3 +156,51 @@ def _by_distance(distance: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np
 def _blocks(m: int, width: int) -> Iterator[slice]:
     step = max(AT_A_TIME // max(width, 1), 1)
     yield from (slice(first, first + step) for first in range(0, m, step))
+
+
+def nearest_of_candidates(
+    X: np.ndarray,
+    at: np.ndarray,
+    k: int,
+    candidates: Callable[[np.ndarray, int], np.ndarray],
+    centre: np.ndarray | float | None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return distances Float[m, k], increasing, and Int[m, k], positions of the nearest of the rows X; ours.
+
+    Parameters
+    ----------
+    X, at : Float[n, d] and Float[m, d], rows and places.
+    k : up to n; of several rows at one distance those with the lowest positions are taken.
+    candidates : function of places Float[p, d] and a number up to n, which returns as many rows each
+        that are the nearest up to rounding, Int[p, ...] in any order.
+    centre : Float[d] or a number, what places and rows are centred at before they are squared and
+        multiplied; None where differences are squared, as in a tree.
+
+    Notes
+    -----
+    Candidates are found by sums whose order depends on the CPU and on the places beside, and which
+    near 0 have half the digits. So a few more than k are taken, and their distances are computed
+    anew. Where the last of them is farther than the k-th by more than both can be off, no other row
+    belongs to the k. Else, as among many equal distances, there are twice as many candidates.
+    """
+    from kdgraph.smoothing.exact import distances_to
+
+    rounding = 8 * (X.shape[1] + 4) * np.finfo(np.float64).eps
+    distance, rows = np.empty((len(at), k)), np.empty((len(at), k), dtype=np.intp)
+    undecided, width = np.arange(len(at)), min(k + _MORE, len(X))
+    while len(undecided):
+        certain = np.ones(len(undecided), dtype=bool)
+        for block in _blocks(len(undecided), width):
+            numbers = undecided[block]
+            places = at[numbers]
+            # Sorted by position, so that of equal distances the lowest position comes first.
+            nearest = np.sort(candidates(places, width), axis=1)
+            apart, nearest = _by_distance(distances_to(places, X, nearest), nearest)
+            distance[numbers], rows[numbers] = apart[:, :k], nearest[:, :k]
+            if width < len(X):
+                with np.errstate(over="ignore", invalid="ignore"):
+                    length = 0.0 if centre is None else np.linalg.norm(places - centre, axis=1)
+                    off = rounding * np.square(2 * length + apart[:, -1])
+                    certain[block] = np.square(apart[:, -1]) - np.square(apart[:, k - 1]) > off
+        undecided, width = undecided[~certain], min(2 * width, len(X))
+    return distance, rows

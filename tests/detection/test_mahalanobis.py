@@ -18,6 +18,7 @@ from kdgraph.features import FeatureMap
 from kdgraph.metrics import auroc
 from kdgraph.parents import GaussianLinear, GivenScores
 from kdgraph.parents.networks import MultilayerPerceptron
+from tests.companions import assert_rows_agree
 
 ROUNDING = {"rtol": 1e-9, "atol": 1e-9}
 """Of distances up to some thousands, by another way to invert a covariance of which no direction has much less than others."""
@@ -94,7 +95,7 @@ def test_features_that_come_with_given_scores(blobs):
     parent = FrozenEstimator(GivenScores([("hidden", 4)]).fit(np.hstack([proba, X])))
     detector = Mahalanobis(parent).fit(np.hstack([proba, X])[:400], y[:400], X_calibration=np.hstack([proba, X])[400:])
     bare = Mahalanobis(features=RAW).fit(X[:400], y[:400], X_calibration=X[400:])
-    np.testing.assert_array_equal(detector.score_samples(np.hstack([proba[:200], far])), bare.score_samples(far))
+    assert_rows_agree(detector.score_samples(np.hstack([proba[:200], far])), bare.score_samples(far))
     alone = Mahalanobis(FrozenEstimator(GivenScores().fit(proba))).fit(proba[:400], y[:400], X_calibration=proba[400:])
     assert alone.map_.source == "rows"
 
@@ -106,7 +107,7 @@ def test_frames_and_missing_values_behind_an_imputer(blobs):
     scores = [
         Mahalanobis(parent, random_state=0).fit(rows, y).ood_score(rows) for rows in (holes, pd.DataFrame(holes, columns=list("abcd")))
     ]
-    np.testing.assert_array_equal(*scores)
+    assert_rows_agree(*scores)
     with pytest.raises(ValueError, match="Input X contains NaN"):
         Mahalanobis(random_state=0).fit(holes, y)
 
@@ -129,4 +130,4 @@ def test_no_row_changes_anothers_score_and_far_ones_are_finite_and_in_order(blob
     rows = np.concatenate([X[:20], *(far[:1] * scale for scale in (1e3, 1e9, 1e60, 1e100, 1e150, 1e306))])
     together = detector.ood_score(rows)
     assert np.isfinite(together).all() and (np.diff(together[20:]) > 0).all()
-    np.testing.assert_array_equal(together, np.concatenate([detector.ood_score(rows[i : i + 1]) for i in range(len(rows))]))
+    assert_rows_agree(together, np.concatenate([detector.ood_score(rows[i : i + 1]) for i in range(len(rows))]))

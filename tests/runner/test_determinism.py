@@ -6,8 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from kdgraph.cli import main
+from kdgraph.runner import stages
 
 FOREST = ["dataset=wine", "parent.n_estimators=20"]
 NETWORK = [
@@ -79,3 +81,17 @@ def test_what_is_in_the_store_changes_no_bit():
     run(*CASES["kdf"], "out=after_another")
     (found,) = [value for key, value in results("after_another").items() if key in results("anew")]
     assert [found] == list(results("anew").values())
+
+
+def test_blas_has_one_thread_in_every_stage_whatever_is_set_outside(monkeypatch):
+    """A Gamma regression of 2,000 rows and 60 features has other last bits with two threads than with one."""
+    threads, fit = [], stages.fit
+
+    def look(*arguments, **options):
+        threads.extend(each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas")
+        return fit(*arguments, **options)
+
+    monkeypatch.setattr(stages, "fit", look)
+    with threadpool_limits(2, user_api="blas"):
+        run(*CASES["isotonic"], "out=limited")
+    assert threads and set(threads) == {1}

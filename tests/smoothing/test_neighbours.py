@@ -161,3 +161,33 @@ def test_within_a_radius_all_rows_are_found_whatever_eps_is_and_whoever_is_asked
         alone = rule.around(search, place[None])
         for found, row in ((together, i), (alone, 0)):
             assert set(found.rows[row][found.weight[row] > 0]) == set(inside) or len(inside) == 0
+
+
+@pytest.mark.parametrize(("d", "backend"), [(3, "tree"), (3, "brute"), (30, "brute")])
+@pytest.mark.parametrize("k", [1, 5, 40])
+@pytest.mark.parametrize("offset", [0.0, 1e6])
+def test_of_rows_at_one_distance_those_with_the_lowest_positions_are_taken(d, backend, k, offset):
+    """Integers, so that most distances come many times, and the squares of an offset leave sums with few digits."""
+    rng = np.random.default_rng(d)
+    X, at = (offset + rng.integers(0, 2, (n, d)).astype(float) for n in (200, 50))
+    squared = ((at[:, None] - X) ** 2).sum(axis=2)  # exact
+    distance, found = NeighbourSearch(X, backend=backend).nearest(at, k)
+    expected = np.argsort(squared, axis=1, kind="stable")[:, :k]
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(distance, np.sqrt(np.take_along_axis(squared, expected, axis=1)))
+
+
+def test_of_sparse_rows_at_one_distance_those_with_the_lowest_positions_are_taken():
+    leaves = np.random.default_rng(0).integers(0, 3, (60, 4))
+    X = csr_array(np.hstack([leaves == value for value in range(3)]) / 2.0)
+    agree = (leaves[:, None] == leaves).sum(axis=2)
+    found = NeighbourSearch(X).nearest(X[:9], 7)[1]
+    np.testing.assert_array_equal(found, np.argsort(-agree[:9], axis=1, kind="stable")[:, :7])
+
+
+def test_heaps_resolve_ties_as_a_partition_does(monkeypatch):
+    X = np.random.default_rng(0).integers(0, 2, (300, 12)).astype(float)
+    few = NeighbourSearch(X).nearest(X[:40], 9)
+    monkeypatch.setattr("kdgraph.smoothing.neighbours.PARTITION_ROWS", 100)
+    many = NeighbourSearch(X).nearest(X[:40], 9)
+    np.testing.assert_array_equal(few, many)

@@ -12,6 +12,7 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 
+from kdgraph.calibration.ties import SAME
 from kdgraph.calibration.top_label.base import TopLabelCalibrator, filled, fills_rows
 from kdgraph.errors import ParameterError
 from kdgraph.features import FeatureMap
@@ -168,20 +169,20 @@ class BinMeanShift(Proximity):
 
     def _learn(self, confidence: np.ndarray, proximity: np.ndarray, correct: np.ndarray, weight: np.ndarray) -> None:
         self.proximity_edges_ = bin_edges(proximity, self.proximity_bins, "mass")
-        row = bin_of(proximity, self.proximity_edges_)
+        row = bin_of(proximity - SAME, self.proximity_edges_)
         self.edges_, self.gaps_ = [], []
         for i in range(len(self.proximity_edges_) - 1):
             mine = row == i
             edges = bin_edges(confidence[mine], self.bins, "mass") if mine.any() else np.array([0.0, 1.0])
-            cell = bin_of(confidence[mine], edges)
+            cell = bin_of(confidence[mine] - SAME, edges)
             mass, gap = (np.bincount(cell, of, minlength=len(edges) - 1) for of in (weight[mine], (weight * (correct - confidence))[mine]))
             self.edges_.append(edges)
             self.gaps_.append(gap / np.where(mass > 0, mass, 1))
 
     def _at(self, confidence: np.ndarray, proximity: np.ndarray) -> np.ndarray:
-        row = bin_of(proximity, self.proximity_edges_)
+        row = bin_of(proximity - SAME, self.proximity_edges_)
         moved = confidence.copy()
         for i in np.unique(row).tolist():
             mine = row == i
-            moved[mine] += self.shift * self.gaps_[i][bin_of(confidence[mine], self.edges_[i])]
+            moved[mine] += self.shift * self.gaps_[i][bin_of(confidence[mine] - SAME, self.edges_[i])]
         return moved

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy.special import xlogy
 
+from kdgraph.calibration.ties import SAME, distinct, first_from
 from kdgraph.calibration.top_label.curves import Curve, CurveCalibrator
 
 Theta = Literal["none", "median", "best"]
@@ -61,27 +62,27 @@ class CumulativeConfidence(CurveCalibrator):
         return {"theta": dict(zip(map(str, self._curve_labels()), cut, strict=True)), **super().describe()}
 
     def _learn(self, score: np.ndarray, correct: np.ndarray, weight: np.ndarray) -> Curve:
-        score, place = np.unique(score, return_inverse=True)
+        score, place = distinct(score)
         rows, right = (np.bincount(place, of, minlength=len(score)) for of in (weight, weight * correct))
         from_here = np.cumsum(right[::-1])[::-1] / np.cumsum(rows[::-1])[::-1]
         share = np.clip(from_here, 0, 1)  # sums of weights round
         theta = {"none": _none, "median": _median, "best": _best}[self.theta](score, rows, right, share)
-        low = score < theta
+        low = score < theta - SAME
         below = np.clip(right[low].sum() / rows[low].sum(), 0, 1) if low.any() else share[0]
         rows_above, rows_below = np.cumsum(rows[::-1])[::-1], rows[low].sum() if low.any() else rows.sum()
         cut = {"theta": np.array(theta), "below": np.array(below), "rows_below": np.array(rows_below)}
         return {"score": score, "share": share, "rows": rows_above, **cut}
 
     def _at(self, curve: Curve, score: np.ndarray) -> np.ndarray:
-        return np.where(score < curve["theta"], curve["below"], curve["share"][_from(curve, score)])
+        return np.where(score < curve["theta"] - SAME, curve["below"], curve["share"][_from(curve, score)])
 
     def _rows_at(self, curve: Curve, score: np.ndarray) -> np.ndarray:
-        return np.where(score < curve["theta"], curve["rows_below"], curve["rows"][_from(curve, score)])
+        return np.where(score < curve["theta"] - SAME, curve["rows_below"], curve["rows"][_from(curve, score)])
 
 
 def _from(curve: Curve, score: np.ndarray) -> np.ndarray:
     """Int[n]: the place of the least score of the curve that is as high; of the highest above all."""
-    return np.searchsorted(curve["score"], score, side="left").clip(max=len(curve["score"]) - 1)
+    return first_from(curve["score"], score).clip(max=len(curve["score"]) - 1)
 
 
 def _none(score: np.ndarray, rows: np.ndarray, right: np.ndarray, share: np.ndarray) -> float:

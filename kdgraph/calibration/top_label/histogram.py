@@ -6,6 +6,7 @@ from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 
+from kdgraph.calibration.ties import SAME
 from kdgraph.calibration.top_label.curves import Curve, CurveCalibrator
 from kdgraph.metrics.calibration import Strategy, bin_edges, bin_of
 from kdgraph.parameters import Count
@@ -49,13 +50,13 @@ class HistogramBinning(CurveCalibrator):
 
     def _learn(self, score: np.ndarray, correct: np.ndarray, weight: np.ndarray) -> Curve:
         edges = bin_edges(score, self.bins, self.strategy)
-        index = bin_of(score, edges)
+        index = bin_of(score - SAME, edges)
         rows, right = (np.bincount(index, of, minlength=len(edges) - 1) for of in (weight, weight * correct))
         precision = right.sum() / rows.sum()
         return {"edges": edges, "rows": rows, "share": np.where(rows > 0, right / np.where(rows > 0, rows, 1), precision)}
 
     def _at(self, curve: Curve, score: np.ndarray) -> np.ndarray:
-        return curve["share"][bin_of(score, curve["edges"])]
+        return curve["share"][bin_of(score - SAME, curve["edges"])]
 
     def _rows_at(self, curve: Curve, score: np.ndarray) -> np.ndarray:
-        return curve["rows"][bin_of(score, curve["edges"])]
+        return curve["rows"][bin_of(score - SAME, curve["edges"])]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.isotonic import IsotonicRegression
 
+from kdgraph.calibration.ties import distinct
 from kdgraph.calibration.top_label.curves import Curve, CurveCalibrator
 
 
@@ -39,7 +40,9 @@ class IsotonicConfidence(CurveCalibrator):
     """
 
     def _learn(self, score: np.ndarray, correct: np.ndarray, weight: np.ndarray) -> Curve:
-        fitted = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip").fit(score, correct, sample_weight=weight)
+        score, place = distinct(score)  # else a step between two scores that rounding separates
+        rows, right = np.bincount(place, weight), np.bincount(place, weight * correct)
+        fitted = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip").fit(score, right / rows, sample_weight=rows)
         return {"score": fitted.X_thresholds_, "share": fitted.y_thresholds_}
 
     def _at(self, curve: Curve, score: np.ndarray) -> np.ndarray:

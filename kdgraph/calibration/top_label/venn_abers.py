@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kdgraph.calibration.ties import distinct, first_above, first_from
 from kdgraph.calibration.top_label.curves import Curve, CurveCalibrator
 from kdgraph.metrics import TopLabel
 
@@ -59,7 +60,7 @@ class VennAbers(CurveCalibrator):
         return found
 
     def _learn(self, score: np.ndarray, correct: np.ndarray, weight: np.ndarray) -> Curve:
-        score, place = np.unique(score, return_inverse=True)
+        score, place = distinct(score)
         rows, right = np.bincount(place, weight), np.bincount(place, weight * correct)
         mirrored = if_right(rows[::-1], (rows - right)[::-1])
         return {"score": score, "p0": 1 - mirrored[::-1], "p1": if_right(rows, right)}
@@ -74,8 +75,7 @@ def _interval(curve: Curve, score: np.ndarray) -> np.ndarray:
 
     A new right row pools with those above it, so p1 is that of the next score up, and 1 above all; a wrong one with those below.
     """
-    above = np.searchsorted(curve["score"], score, side="left")
-    below = np.searchsorted(curve["score"], score, side="right")
+    above, below = first_from(curve["score"], score), first_above(curve["score"], score)
     return np.column_stack([np.append(0.0, curve["p0"])[below], np.append(curve["p1"], 1.0)[above]])
 
 

@@ -28,8 +28,8 @@ def fitted(X, y, **options) -> CumulativeConfidence:
 
 
 def naive(X, y, row, theta: float) -> float:
-    """From the definition; above all scores it is as at the highest, and theta itself is above the cut."""
-    k, s = row.argmax(), row.max()
+    """From the definition; above all scores it is as at the highest, and theta itself is above the cut, also a rounded one."""
+    k, s, theta = row.argmax(), row.max(), theta - 1e-12  # (.4 + .5) / 2 is not the double 9 / 20
     mine = [(x.max(), int(label == k)) for x, label in zip(X, y, strict=True) if x.argmax() == k]
     s = min(s, max(score for score, _ in mine))
     below = [right for score, right in mine if score < theta]
