@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -44,7 +45,7 @@ def save(value: Any, file: str | os.PathLike[str]) -> None:
     """
     path = Path(file)
     content = to_bytes(value)
-    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    beside = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     try:
         beside.write_bytes(content)
         os.replace(beside, path)

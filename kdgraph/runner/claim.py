@@ -1,11 +1,16 @@
 """One process at a time: a claim file that names its owner, and that is taken over once the owner is gone.
 
-The file is made with ``O_EXCL``, so two processes never both make it. Taking it over happens in place and under ``flock``: nobody ever
-removes the claim of somebody else, so a claim that was just taken over cannot be lost to a third process that saw the dead one.
+The file is made with ``O_EXCL``, so two processes never both make it. It is taken over by a rename onto it, under ``flock`` of the file
+that was judged and only while that file is still the claim, so a claim that was just taken over cannot be lost to a third process that
+saw the dead one. A rename needs the right to write to the folder alone: the claim may be another user's.
 
-Of a process on this machine the kernel says whether it lives. Of one elsewhere, on a cluster that shares the folder, only its claim can
-be seen: its owner touches it every few seconds, and who waits takes it over once it has not changed for a while. That while is measured
-on the waiting machine's own clock; what the clocks of two machines say is never compared.
+The kernel shows whether a process of the same table of processes lives. Of one elsewhere (another machine, a container, another user's
+namespace) only the claim can be seen: its owner touches it every few seconds, and a process that waits takes it over once it has not
+changed for a while. That while is measured on the waiting machine's own clock; the clocks of two machines are never compared.
+
+``SoftFileLease`` of filelock does most of this, with two differences that tests here rule out: an empty file, which a kill or a power cut
+between its creation and its first write leaves, blocks it for ever; and a living process of the same machine loses its lease when it
+is stopped, or holds the interpreter's lock in compiled code, for longer than the lease.
 """
 
 from __future__ import annotations
@@ -13,16 +18,16 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import platform
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from kdgraph.runner.beat import every
-from kdgraph.runner.files import told_in_one_line
+from kdgraph.runner.files import temporary_beside, told_in_one_line
+from kdgraph.runner.processes import lives, shares_table, this_process
 
 POLL_SECONDS = 0.1
 UNREADABLE_SECONDS = 5.0
@@ -30,7 +35,7 @@ UNREADABLE_SECONDS = 5.0
 BEAT_SECONDS = 5.0
 """How often an owner touches its claim."""
 SILENT_SECONDS = 60.0
-"""The owner on another machine counts as gone when its claim has not changed for so long: twelve beats, some of which a slow file system
+"""An owner whose table of processes cannot be seen counts as gone when its claim has not changed for so long: twelve beats, some of which a slow file system
 may hold back."""
 
 
@@ -51,12 +56,28 @@ def claim(path: Path, tell: Callable[[str], None]) -> Iterator[bool]:
             tell(_waiting(path))
             waited = True
         time.sleep(POLL_SECONDS)
+    _held.add(path)
     try:
         with _beating(path):
             yield waited
     finally:
-        if _read(path) == _me():
-            path.unlink(missing_ok=True)
+        _held.discard(path)
+        _give_back(path)
+
+
+def give_back_all() -> None:
+    """Remove every claim that this process holds, for a process that is about to end without unwinding."""
+    for path in list(_held):
+        with suppress(OSError):
+            _give_back(path)
+
+
+_held: set[Path] = set()
+
+
+def _give_back(path: Path) -> None:
+    if _read(path) == _me():
+        path.unlink(missing_ok=True)
 
 
 def is_claimed(path: Path) -> bool:
@@ -105,7 +126,7 @@ def _beating(path: Path) -> Iterator[None]:
 def _take(path: Path, silence: _Silence) -> bool:
     with told_in_one_line(path):
         try:
-            handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
+            handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)  # less the umask
         except FileExistsError:
             return _take_over(path, silence)
         try:
@@ -118,9 +139,9 @@ def _take(path: Path, silence: _Silence) -> bool:
 
 
 def _take_over(path: Path, silence: _Silence) -> bool:
-    """Put our name into the claim of a dead process; False if it lives, was released, or is being taken over by another."""
+    """Put our claim in the place of a dead process's; False if that lives, released it, or another process is taking it over."""
     try:
-        file = path.open("r+")
+        file = _opened(path)
     except FileNotFoundError:
         return False
     with file:
@@ -130,24 +151,36 @@ def _take_over(path: Path, silence: _Silence) -> bool:
                 return False
         except (BlockingIOError, FileNotFoundError):
             return False
-        file.truncate()
-        file.write(json.dumps(_me()))
+        ours = temporary_beside(path)
+        try:
+            ours.write_text(json.dumps(_me()))
+            os.replace(ours, path)
+        finally:
+            ours.unlink(missing_ok=True)
     return True
+
+
+def _opened(path: Path) -> IO[bytes]:
+    """Open a claim for ``flock``, which asks for a writable file on NFS; that of another user may be readable alone."""
+    try:
+        return path.open("r+b")
+    except PermissionError:
+        return path.open("rb")
 
 
 _SINCE = datetime.now().isoformat(timespec="seconds")
 
 
 def _me() -> dict[str, Any]:
-    return {"pid": os.getpid(), "host": platform.node(), "start": _start_of(os.getpid()), "since": _SINCE}
+    return {**this_process(), "since": _SINCE}
 
 
 def _read(path: Path) -> dict[str, Any] | None:
     """The owner, or None while (or because) there is no readable one."""
     try:
         owner = json.loads(path.read_text())
-        return owner if isinstance(owner, dict) and "pid" in owner else None
-    except (FileNotFoundError, json.JSONDecodeError):
+        return owner if isinstance(owner, dict) and isinstance(owner.get("pid"), int) else None
+    except (FileNotFoundError, ValueError):  # ValueError: neither JSON nor text, after a power cut or a flipped bit
         return None
 
 
@@ -155,28 +188,9 @@ def _is_alive(path: Path, silence: _Silence) -> bool:
     owner = _read(path)
     if owner is None:
         return silence.seconds() < UNREADABLE_SECONDS
-    if owner.get("host") != platform.node():
+    if not shares_table(owner):
         return silence.seconds() < SILENT_SECONDS
-    return _start_of(owner["pid"]) == owner.get("start") and _exists(owner["pid"])
-
-
-def _exists(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:  # somebody else's
-        return True
-    return True
-
-
-def _start_of(pid: int) -> str | None:
-    """When the process began, in clock ticks since boot: tells it from a later one with the same number. None where there is no /proc."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return None
-    return None if fields[0] == "Z" else fields[19]
+    return lives(owner)
 
 
 def _waiting(path: Path) -> str:

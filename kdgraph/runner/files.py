@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -18,7 +19,7 @@ def write_atomically(path: Path, content: bytes) -> None:
     ------
     CannotWrite : in one line, with what to do.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = temporary_beside(path)
     with told_in_one_line(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -27,6 +28,14 @@ def write_atomically(path: Path, content: bytes) -> None:
         finally:
             with suppress(OSError):
                 temporary.unlink(missing_ok=True)
+
+
+def temporary_beside(path: Path) -> Path:
+    """Return a name for a file that is to be renamed to ``path``, which no other process chooses.
+
+    Random, since the number of a process is unique in its own container alone, where it is often 1.
+    """
+    return path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from kdgraph.runner.files import sweep_leftovers, write_atomically
+from kdgraph.runner.files import sweep_leftovers, temporary_beside, write_atomically
 from kdgraph.runner.store import SUFFIX, Made
 
 FOLDER = "model"
@@ -38,7 +38,7 @@ def keep(run_dir: Path, fitted: Made, calibrated: Made, schema: Mapping[str, Any
 def _put(made: Made, place: Path, shared: Mapping[str, Any]) -> None:
     """The entry under another name, or a copy where the file system has no such names."""
     assert made.entry is not None
-    beside = place.with_name(f".{place.name}.{os.getpid()}.tmp")
+    beside = temporary_beside(place)
     try:
         os.link(made.entry, beside)
         os.replace(beside, place)

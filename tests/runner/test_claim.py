@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import signal
+import stat
 import subprocess
 import sys
 import threading
@@ -13,9 +16,39 @@ from pathlib import Path
 import pytest
 
 from kdgraph.runner import claim as claims
-from kdgraph.runner.claim import claim, clear, is_claimed
+from kdgraph.runner.claim import claim, clear, give_back_all, is_claimed
+from kdgraph.runner.processes import this_process
 
 ROOT = Path(__file__).parents[2]
+HOLD = (
+    "import sys, time; from pathlib import Path; from kdgraph.runner.claim import claim\n"
+    "with claim(Path(sys.argv[1]), print):\n"
+    "    print('held', flush=True); time.sleep(60)"
+)
+IS_CLAIMED = "import sys; from pathlib import Path; from kdgraph.runner.claim import is_claimed; print(is_claimed(Path(sys.argv[1])))"
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may change users")
+
+
+def can_unshare() -> bool:
+    unshare = shutil.which("unshare")
+    return unshare is not None and not subprocess.run([*UNSHARE, "true"], capture_output=True).returncode
+
+
+UNSHARE = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"]
+in_another_table = pytest.mark.skipif(not can_unshare(), reason="no right to make a namespace of processes")
+
+
+def holder(path: Path, *prefix: str) -> subprocess.Popen[str]:
+    """A living process that holds the claim."""
+    process = subprocess.Popen([*prefix, sys.executable, "-c", HOLD, str(path)], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "held\n"
+    return process
+
+
+def ends(process: subprocess.Popen[str]) -> None:
+    process.kill()
+    process.communicate()
 
 
 def nobody(line: str) -> None:
@@ -68,13 +101,13 @@ def test_only_the_claim_of_a_dead_process_is_cleared(tmp_path):
 
 def test_a_living_process_with_the_number_of_a_dead_one_is_not_its_owner(tmp_path):
     path = tmp_path / "claim"
-    path.write_text(json.dumps({**claims._me(), "start": "1"}))
+    path.write_text(json.dumps({**this_process(), "start": "1"}))
     assert not is_claimed(path)
 
 
 def test_the_claim_of_another_machine_is_respected(tmp_path):
     path = tmp_path / "claim"
-    path.write_text(json.dumps({**claims._me(), "host": "elsewhere", "pid": 2**22 + 1}))
+    path.write_text(json.dumps({**this_process(), "host": "elsewhere", "pid": 2**22 + 1}))
     assert is_claimed(path)
 
 
@@ -91,18 +124,18 @@ def test_a_claim_without_a_name_is_given_time_to_be_written(tmp_path, monkeypatc
 @pytest.mark.parametrize("clock", [0, 4e9])  # seconds since 1970 that the file system of the other machine believes in
 def test_who_is_silent_on_another_machine_counts_as_gone_whatever_its_clock_says(tmp_path, monkeypatch, clock):
     path = tmp_path / "claim"
-    path.write_text(json.dumps({**claims._me(), "host": "elsewhere"}))
+    path.write_text(json.dumps({**this_process(), "host": "elsewhere"}))
     os.utime(path, (clock, clock))
     monkeypatch.setattr(claims, "SILENT_SECONDS", 0.5)
     began = time.monotonic()
     with claim(path, lambda line: None) as waited:
         assert waited and time.monotonic() - began >= 0.5
-        assert json.loads(path.read_text())["host"] == claims._me()["host"]
+        assert json.loads(path.read_text())["host"] == this_process()["host"]
 
 
 def test_who_beats_on_another_machine_is_waited_for(tmp_path, monkeypatch):
     path = tmp_path / "claim"
-    path.write_text(json.dumps({**claims._me(), "host": "elsewhere"}))
+    path.write_text(json.dumps({**this_process(), "host": "elsewhere"}))
     monkeypatch.setattr(claims, "SILENT_SECONDS", 0.5)
     monkeypatch.setattr(claims, "BEAT_SECONDS", 0.05)
     began = time.monotonic()
@@ -136,3 +169,93 @@ def test_of_many_that_find_a_dead_claim_one_at_a_time_holds_it(tmp_path):
     for process in crowd:
         assert process.communicate()[1] == b"" and process.returncode == 0
     assert not path.exists()
+
+
+@in_another_table
+@pytest.mark.parametrize("owner_is_inside", [True, False])
+def test_a_living_owner_in_another_table_of_processes_is_respected(tmp_path, owner_is_inside):
+    path = tmp_path / "claim"
+    process = holder(path, *(UNSHARE if owner_is_inside else []))
+    try:
+        assert json.loads(path.read_text())["host"] == this_process()["host"]
+        other = [*([] if owner_is_inside else UNSHARE), sys.executable, "-c", IS_CLAIMED, str(path)]
+        assert subprocess.run(other, cwd=ROOT, capture_output=True, text=True, check=True).stdout == "True\n"
+        assert is_claimed(path)
+    finally:
+        ends(process)
+
+
+def test_a_silent_owner_in_another_table_of_processes_counts_as_gone(tmp_path, monkeypatch):
+    path = tmp_path / "claim"
+    path.write_text(json.dumps({**this_process(), "table": "another boot"}))
+    monkeypatch.setattr(claims, "SILENT_SECONDS", 0.3)
+    with claim(path, lambda line: None) as waited:
+        assert waited
+
+
+def test_a_stopped_owner_on_this_machine_is_waited_for(tmp_path, monkeypatch):
+    """Nothing but its end takes the claim of a process that the kernel shows alive, however long it has not touched it."""
+    path = tmp_path / "claim"
+    process = holder(path)
+    try:
+        process.send_signal(signal.SIGSTOP)
+        monkeypatch.setattr(claims, "SILENT_SECONDS", 0.0)
+        assert is_claimed(path)
+    finally:
+        ends(process)
+    assert not is_claimed(path)
+
+
+@pytest.mark.parametrize(("umask", "mode"), [(0o002, 0o664), (0o022, 0o644), (0o077, 0o600)])
+def test_the_umask_decides_who_may_write_a_claim(tmp_path, umask, mode):
+    path = tmp_path / "claim"
+    before = os.umask(umask)
+    try:
+        with claim(path, nobody):
+            assert stat.S_IMODE(path.stat().st_mode) == mode
+        dead_owner(path)
+        with claim(path, nobody):
+            assert stat.S_IMODE(path.stat().st_mode) == mode
+    finally:
+        os.umask(before)
+
+
+@as_root
+def test_a_dead_claim_of_another_user_is_taken_over_in_a_folder_of_the_group(tmp_path):
+    """Whatever the mode of the claim: the right to write to the folder is what counts."""
+    if not shutil.which("setpriv"):
+        pytest.skip("no setpriv")
+    for folder in (tmp_path, *tmp_path.parents):
+        if folder.stat().st_uid == 0 and folder not in (Path("/"), Path("/tmp")):
+            folder.chmod(folder.stat().st_mode | 0o055)
+    path = tmp_path / "shared" / "claim"
+    path.parent.mkdir()
+    os.chown(path.parent, 2001, 3000)
+    path.parent.chmod(0o2775)
+    user = ["setpriv", "--regid=3000", "--clear-groups"]
+    first = holder(path, *user, "--reuid=2001")
+    second = [*user, "--reuid=2002", sys.executable, "-c", IS_CLAIMED, str(path)]
+    assert subprocess.run(second, cwd=ROOT, capture_output=True, text=True, check=True).stdout == "True\n"
+    ends(first)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o644
+    taken = holder(path, *user, "--reuid=2002")
+    assert path.stat().st_uid == 2002
+    ends(taken)
+    assert not list(path.parent.glob(".*.tmp"))
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe{", b"[]", b'{"pid": "1"}'])
+def test_a_claim_that_cannot_be_read_is_taken_over(tmp_path, monkeypatch, content):
+    path = tmp_path / "claim"
+    path.write_bytes(content)
+    monkeypatch.setattr(claims, "UNREADABLE_SECONDS", 0.2)
+    with claim(path, lambda line: None):
+        assert json.loads(path.read_text())["pid"] == os.getpid()
+
+
+def test_a_process_that_is_about_to_end_gives_back_what_it_holds_and_nothing_else(tmp_path):
+    other = tmp_path / "other"
+    dead_owner(other)
+    with claim(tmp_path / "a", nobody), claim(tmp_path / "b", nobody):
+        give_back_all()
+        assert [path.name for path in tmp_path.iterdir()] == ["other"]

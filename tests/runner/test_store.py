@@ -10,7 +10,7 @@ import warnings
 import numpy as np
 import pytest
 
-from kdgraph.runner import claim as claims
+from kdgraph.runner.processes import this_process
 from kdgraph.runner.store import CODE_SCHEMA, Store, stage_key
 from kdgraph.runner.watch import Watch
 
@@ -56,7 +56,7 @@ def test_what_was_made_is_found_with_its_cost(store):
 def test_the_claim_of_a_maker_that_was_killed_after_the_last_byte_goes(store):
     store.get_or_make("fit", "a" * 64, Maker(1))
     left = store.path("fit", "a" * 64).with_suffix(".claim")
-    left.write_text(json.dumps({**claims._me(), "start": "1"}))
+    left.write_text(json.dumps({**this_process(), "start": "1"}))
     assert store.get_or_make("fit", "a" * 64, Maker(2)).value == 1
     assert not left.exists()
 

@@ -11,9 +11,9 @@ import pytest
 from kdgraph.cli import main
 from kdgraph.config import compose
 from kdgraph.persistence import load
-from kdgraph.runner import claim as claims
 from kdgraph.runner.claim import claim
 from kdgraph.runner.gc import garbage
+from kdgraph.runner.processes import this_process
 from kdgraph.runner.run import run
 
 TINY = ["dataset.n_train=60", "dataset.n_test=40", "parent.n_estimators=5", "ood=none", "metrics=default", "figures=none", "n_jobs=1"]
@@ -100,7 +100,7 @@ def test_what_another_process_is_making_stays(kdg, configs, tmp_path):
 
 def test_the_claim_of_a_killed_process_goes(kdg, configs, tmp_path):
     path = tmp_path / "outputs" / ".store" / "fit" / f"{KEY}.claim"
-    path.write_text(json.dumps({**claims._me(), "start": "1"}))
+    path.write_text(json.dumps({**this_process(), "start": "1"}))
     assert [(each.path, each.kind) for each in garbage(tmp_path / "outputs")] == [(path, "leftovers")]
     kdg("--yes")
     assert not path.exists()

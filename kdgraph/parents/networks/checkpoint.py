@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import glob
 import hashlib
+import io
 import os
 import pickle
+import secrets
 import time
 import zipfile
 from collections.abc import Iterable, Mapping
@@ -61,9 +63,11 @@ class Checkpoint:
         if time.monotonic() < self._due and not now:
             return
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = self.path.with_name(f".{self.path.name}.{os.getpid()}")
+        unfinished = self.path.with_name(f".{self.path.name}.{secrets.token_hex(8)}")
         try:
-            torch.save({"fingerprint": self.fingerprint, "state": dict(state)}, unfinished)
+            content = io.BytesIO()  # torch reports a full disk as an error of its format when it writes the file
+            torch.save({"fingerprint": self.fingerprint, "state": dict(state)}, content)
+            unfinished.write_bytes(content.getbuffer())
             os.replace(unfinished, self.path)
         finally:
             unfinished.unlink(missing_ok=True)

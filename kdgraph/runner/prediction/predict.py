@@ -17,6 +17,7 @@ import numpy as np
 from kdgraph.answers import COLUMNS, Model
 from kdgraph.errors import DataError, UsageError
 from kdgraph.metrics import TopLabel
+from kdgraph.runner.files import temporary_beside
 from kdgraph.runner.model_dir import CALIBRATED, FOLDER, SCHEMA
 from kdgraph.runner.prediction.rows import Block, NewRows
 from kdgraph.runner.prediction.schema import Schema, read_schema
@@ -154,7 +155,7 @@ def _absent(run_dir: Path) -> str:
 def _writing(output: Path) -> Iterator[Callable[[pd.DataFrame], None]]:
     """A function that appends frames to what becomes ``output`` when the block ends well."""
     output.parent.mkdir(parents=True, exist_ok=True)
-    beside = output.with_name(f".{output.name}.{os.getpid()}.tmp")
+    beside = temporary_beside(output)
     try:
         with _csv(beside) if output.suffix.lower() == ".csv" else _parquet(beside) as write:
             yield write

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -86,11 +87,13 @@ def test_a_failed_write_leaves_the_last_state(tmp_path, monkeypatch):
     checkpoint = Checkpoint(tmp_path / "state", "a")
     checkpoint.save(STATE, now=True)
 
-    def fails(state, path):
-        path.write_bytes(b"half")
+    write = Path.write_bytes
+
+    def fails(path, content):
+        write(path, content[:100])
         raise OSError("No space left on device")
 
-    monkeypatch.setattr(module.torch, "save", fails)
+    monkeypatch.setattr(Path, "write_bytes", fails)
     with pytest.raises(OSError, match="No space"):
         checkpoint.save(STATE, now=True)
     monkeypatch.undo()
