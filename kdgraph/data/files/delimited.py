@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import IO, Any
@@ -32,6 +32,7 @@ class Format:
     encoding : of its characters, by any of its names.
     separator : between the cells of a row; None: what Excel's first line ``sep=;`` names, else a comma, in
         tsv a tab.
+    identifiers : columns of names that may look like numbers: one with leading zeros, such as 007, stays text.
 
     Raises
     ------
@@ -41,6 +42,7 @@ class Format:
 
     encoding: str = "utf-8"
     separator: str | None = None
+    identifiers: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         codec_of(self.encoding)
@@ -56,7 +58,7 @@ class Delimited:
     ----------
     codec : Python's name of its encoding, without a byte-order mark.
     separator : between cells, one character or :data:`WHITE_SPACE`.
-    names : cells of the header, stripped; a column without a name has the name "".
+    names : cells of the header, stripped; a column without a name is called as pandas calls it.
     lines_before : lines in front of the header that are no part of the table.
     """
 
@@ -94,6 +96,11 @@ class Delimited:
                 way_out = f"; write {expected} between them" if is_input else f": {override('dataset.separator', word)}"
                 found = f"{where} has one column, {self.names[0][:40]!r}"
                 raise DataError(f"{found}; its cells seem to be separated otherwise{way_out}")
+
+
+def nameless(position: int) -> str:
+    """Return the name that pandas gives to a column without one."""
+    return f"Unnamed: {position}"
 
 
 def separator_of(given: str) -> str:
@@ -147,7 +154,7 @@ def _header(lines: Iterable[str], separator: str) -> list[str] | None:
     try:
         for cells in csv.reader(lines, delimiter=separator, skipinitialspace=True):
             if len(cells) > 1 or (cells and cells[0].strip()):
-                return [cell.strip() for cell in cells]
+                return [cell.strip() or nameless(j) for j, cell in enumerate(cells)]
     except csv.Error:  # a quote that never ends; pandas names the line
         return []
     return None

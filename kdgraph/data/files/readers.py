@@ -14,8 +14,9 @@ import pandas as pd
 
 from kdgraph.data.dataset import Kind
 from kdgraph.data.files.arff import frame_of_arff
-from kdgraph.data.files.delimited import Format, layout_of
+from kdgraph.data.files.delimited import MISSING_CELLS, Format, layout_of, nameless
 from kdgraph.data.files.paths import BROKEN, OPENERS, check_text, open_bytes, said, suffix_of, unreadable
+from kdgraph.data.files.whole_numbers import frame_of_arrow, with_whole_numbers
 from kdgraph.errors import DataError
 
 SUFFIXES = (".csv", ".tsv", ".parquet", ".pq", ".arff")
@@ -55,7 +56,7 @@ def _read_parquet(path: Path) -> Read:
     if path.suffix.lower() in OPENERS:
         raise DataError(f"{said(path)}: parquet files are compressed inside; unpack it")
     try:
-        return Read(index_as_columns(said(path), parquet.ParquetFile(path).read().to_pandas()))
+        return Read(index_as_columns(said(path), frame_of_arrow(parquet.ParquetFile(path).read())))
     except (ArrowException, OSError) as error:
         raise DataError(f"{said(path)} is no parquet file, or damaged: {_first_line(error)}") from error
 
@@ -85,6 +86,12 @@ def _read_csv(path: Path, form: Format, codec: str, default: str) -> pd.DataFram
         raise _not_a_table(path, error, layout.separator, len(names)) from error
     if len(names) == frame.shape[1]:
         frame.columns = names  # pandas would rename a name that stands twice
+
+    def as_text(positions: list[int]) -> pd.DataFrame:
+        with open_bytes(path) as file:
+            return pd.read_csv(file, **layout.options, usecols=positions, dtype=str)
+
+    frame = with_whole_numbers(frame, as_text, MISSING_CELLS, form.identifiers)
     return _without_row_numbers(path, frame.loc[:, ~_is_left_open(frame)])
 
 
@@ -103,12 +110,13 @@ def _not_a_table(path: Path, error: BaseException, separator: str, n_names: int)
 
 def _is_left_open(frame: pd.DataFrame) -> np.ndarray:
     """Bool[columns]: columns without a name and without a cell, which come of separators at the ends of lines."""
-    return (frame.columns == "") & frame.isna().all().to_numpy()
+    without_name = np.array([name == nameless(j) for j, name in enumerate(frame.columns)], dtype=bool)
+    return without_name & frame.isna().all().to_numpy()
 
 
 def _without_row_numbers(path: Path, frame: pd.DataFrame) -> pd.DataFrame:
     """Without a first column that has no name and numbers the rows, as pandas and R write it: it would tell the order of the rows."""
-    if frame.shape[1] > 1 and str(frame.columns[0]) == "" and len(frame) and frame.iloc[:, 0].dtype.kind == "i":
+    if frame.shape[1] > 1 and str(frame.columns[0]) == nameless(0) and len(frame) and frame.iloc[:, 0].dtype.kind == "i":
         first = frame.iloc[:, 0]
         if first.iloc[0] in (0, 1) and (first.diff().iloc[1:] == 1).all():
             warnings.warn(f"{said(path)}: the first column has no name and numbers the rows; it is left out", stacklevel=2)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from numbers import Real
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
@@ -18,6 +19,8 @@ from kdgraph.wording import counted, some
 if TYPE_CHECKING:
     import pandas as pd
 
+Column = str | float
+"""The name of a column; of one that is a number, a command line may give the number."""
 Require = Literal["any", "numeric"]
 """``numeric`` is the filter of Dey et al. (2024): a table with a categorical column or a missing value is shut out."""
 
@@ -41,6 +44,8 @@ class ColumnOptions:
         among them, which :attr:`Dataset.facts` then tells.
     split_at : the last number of ``split_column`` that trains, and the last that calibrates; larger ones test. Empty: it has words.
     first_numeric : so many features alone, the first of the table that are numeric, so that tables of other columns have equally many.
+    parse_dates : columns of dates or times, which become days since 1970-01-01 in UTC; times of day become shares of a day.
+    date_format : their format as ``datetime.strptime`` has it, such as ``%d/%m/%Y``; None: the one that all cells of the column have.
     """
 
     task: Task = "auto"
@@ -54,10 +59,14 @@ class ColumnOptions:
     group: str | Sequence[str] | None = None
     split_at: Sequence[float] = ()
     first_numeric: Count | None = None
+    parse_dates: Sequence[str] = ()
+    date_format: str | None = None
 
     def __post_init__(self) -> None:
         if len(self.split_at) and self.split_column is None:
             raise DataError("dataset.split_at says where roles end in the numbers of dataset.split_column, and that names no column")
+        if self.date_format is not None and not len(self.parse_dates):
+            raise DataError("dataset.date_format is the format of the columns of dataset.parse_dates, and that names no column")
 
 
 def from_frame(
@@ -95,18 +104,23 @@ def from_frame(
     Warns
     -----
     UserWarning
-        If features are constant, text differs in each row, or rows have the same features.
+        If features are constant or number the rows, text differs in each row, or rows have the same features.
     """
+    from kdgraph.data.frames.dates import with_dates
     from kdgraph.data.frames.features import encode_features
     from kdgraph.data.frames.groups import groups_of
+    from kdgraph.data.frames.missing import Missing
+    from kdgraph.data.frames.row_numbers import without_row_numbers
     from kdgraph.data.frames.targets import encode_target, target_column
 
     frame = _with_text_names(name, frame)
     _check_names(name, frame, target, options)
+    frame, date_formats = with_dates(name, frame, options.parse_dates, options.date_format, Missing.of(options.missing))
     kinds: dict[str, Kind] = {**(feature_kinds or {}), **dict.fromkeys(options.categorical, "categorical")}
     targets = names_of(target)
     others = {*targets, *options.drop, options.split_groups, options.split_column}
     features = frame[[column for column in frame.columns if column not in others]]
+    features = without_row_numbers(name, features)
     if features.shape[1] == 0:
         aside = f"the {len(frame.columns) - len(targets)} columns put aside"
         raise DataError(f"{name}: no feature is left beside the target '{some(targets)}' and {aside}")
@@ -114,7 +128,7 @@ def from_frame(
     shared = [column for column in of_groups if column in targets]
     labels, said = target_column(name, frame, target, options.threshold, options.task)
     declared = kinds.get(target) if isinstance(target, str) and options.threshold is None else None
-    y, classes, task = encode_target(name, labels, options.task, declared)
+    y, classes, task = encode_target(name, labels, options.task, declared, columns=True)
     groups, group_names = (None, ()) if options.group is None else groups_of(name, "group", frame, options.group)
     X, categories = encode_features(name, features, kinds, options.missing)
     if options.first_numeric is not None:
@@ -124,6 +138,8 @@ def from_frame(
         _require_numeric(name, X, categories, features.columns)
     warn_of_constant_columns(name, X, list(features.columns))
     warn_of_copies(name, X)
+    more: dict[str, Any] = {"target_and_group": ", ".join(shared)} if shared else {}
+    more |= {"date_formats": date_formats} if date_formats else {}
     return Dataset(
         name,
         X,
@@ -137,7 +153,12 @@ def from_frame(
         groups_are_target=bool(shared) and set(targets) == set(of_groups),
         categories=categories if any(categories) else (),
         roles=_roles(name, frame, options),
-        facts={**facts, **said, **({"target_and_group": ", ".join(shared)} if shared else {})},
+        facts={
+            **facts,
+            **said,
+            **({"target_and_group": ", ".join(shared)} if shared else {}),
+            **({"date_formats": date_formats} if date_formats else {}),
+        },
     )
 
 
@@ -149,9 +170,29 @@ def _first_numeric(name: str, categories: Sequence[Any], n: int) -> np.ndarray:
     return numeric[:n]
 
 
-def names_of(columns: str | Sequence[str] | None) -> list[str]:
-    """Columns that are named as one, as several, or not at all."""
-    return [] if columns is None else [columns] if isinstance(columns, str) else list(columns)
+def names_of(columns: Column | Sequence[Column] | None) -> list[str]:
+    """Return the names of columns that are named as one, as several, or not at all.
+
+    >>> names_of("age"), names_of([2019, "a,b"]), names_of(None)
+    (['age'], ['2019', 'a,b'], [])
+    """
+    named = as_text(columns)
+    return [] if named is None else [named] if isinstance(named, str) else list(named)
+
+
+@overload
+def as_text(columns: Column) -> str: ...
+@overload
+def as_text(columns: Sequence[Column]) -> list[str]: ...
+@overload
+def as_text(columns: None) -> None: ...
+@overload
+def as_text(columns: Column | Sequence[Column]) -> str | list[str]: ...
+def as_text(columns: Any) -> Any:
+    """Return names of columns as text where they are numbers: one, several in a list, or None. All else stays, to be refused."""
+    if isinstance(columns, Sequence) and not isinstance(columns, str):
+        return [as_text(column) for column in columns]
+    return str(columns) if isinstance(columns, Real) and not isinstance(columns, bool) else columns
 
 
 def _roles(name: str, frame: pd.DataFrame, options: ColumnOptions) -> np.ndarray | None:
@@ -188,13 +229,17 @@ def _check_names(name: str, frame: pd.DataFrame, target: str | Sequence[str], op
         "group": names_of(options.group),
         "split_groups": names_of(options.split_groups),
         "split_column": names_of(options.split_column),
+        "parse_dates": options.parse_dates,
     }
     for key, columns in named.items():
         for column in columns:
             if column not in frame.columns:
                 raise no_such_column(name, key, str(column), list(frame.columns))
-            if column in targets and key not in ("target", "categorical", "group"):
+            if column in targets and key not in ("target", "categorical", "group", "parse_dates"):
                 raise DataError(f"{name}: '{column}' is the target, and dataset.{key} names it too; it can be one of both")
+    for key in ("categorical", "group"):
+        if both := [column for column in options.parse_dates if column in named[key]]:
+            raise DataError(f"{name}: '{both[0]}' is in dataset.parse_dates, and dataset.{key} names it too; it can be one of both")
 
 
 def _require_numeric(name: str, X: np.ndarray, categories: Sequence[Any], columns: Sequence[str]) -> None:

@@ -2,47 +2,29 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from pandas.api.types import infer_dtype, is_bool_dtype, is_complex_dtype, is_datetime64_any_dtype, is_numeric_dtype, is_timedelta64_dtype
+from pandas.api.types import infer_dtype, is_bool_dtype, is_complex_dtype, is_numeric_dtype
 
 from kdgraph.data.dataset import Kind
+from kdgraph.data.files.whole_numbers import ROUNDED_FROM, WHOLE
+from kdgraph.data.frames.dates import is_date_type, way_out
+from kdgraph.data.frames.missing import LARGEST, Missing, plain
+from kdgraph.data.frames.numbers import check_not_merged, exact_numbers, is_number, typed, whole_numbers_of
+from kdgraph.data.frames.text_numbers import Mixture, described, mixture_of, sort_of
 from kdgraph.errors import DataError
 from kdgraph.overrides import override
 
 Categories = tuple[str, ...] | None
 
-LARGEST = 1e18
-"""From here on a number is taken for a code for missing: beside its square, those of all others vanish in double precision."""
 FREE_TEXT_VALUES = 1000
 """Text with more distinct values than this, in more than half of the rows, is no category."""
 NAMED_ROWS = 20
 """With more rows than this, text that is different in each of them is taken for their names."""
-DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}([ T]\d.*)?|\d{1,2}([/.])\d{1,2}\2\d{2,4}( \d.*)?|\d{4}/\d{1,2}/\d{1,2}( \d.*)?")
-
-COMMA = re.compile(r"[+-]?\d+([.,]\d+)*")
-"""A number as some countries write it, 1,5 or 1.234,5; also one with thousands apart, 1,234."""
-
-
-@dataclass(frozen=True)
-class Missing:
-    """Cells to read as missing: as text, and as numbers where they are some."""
-
-    words: frozenset[str]
-    numbers: np.ndarray
-
-    @classmethod
-    def of(cls, cells: Iterable[str | float]) -> Missing:
-        """``-1`` is missing as a number and as the text ``-1``."""
-        words = {plain(cell) for cell in cells}
-        numbers = pd.to_numeric(pd.Series(sorted(words), dtype=object), errors="coerce").to_numpy(dtype=np.float64)
-        return cls(frozenset(words), numbers[~np.isnan(numbers)])
 
 
 def encode_features(
@@ -71,7 +53,10 @@ def encode_features(
     X = np.empty(features.shape)
     categories: list[Categories] = [None] * features.shape[1]
     plain_numbers = [j for j, (name, dtype) in enumerate(features.dtypes.items()) if _is_plain(dtype) and name not in kinds]
-    X[:, plain_numbers] = features.iloc[:, plain_numbers].to_numpy(dtype=np.float64)
+    for j in plain_numbers:
+        name, values = features.columns[j], features.iloc[:, j].to_numpy()
+        check_not_merged(f"{table}: column '{name}'", values, _as_names_or_dropped(name))
+        X[:, j] = values
     for j in sorted(set(range(features.shape[1])) - set(plain_numbers)):
         X[:, j], categories[j] = _encode(table, features.iloc[:, j], kinds.get(features.columns[j]), empty)
     if len(empty.numbers):
@@ -89,13 +74,16 @@ def _is_plain(dtype: Any) -> bool:
 def _encode(table: str, column: pd.Series, kind: Kind | None, missing: Missing) -> tuple[np.ndarray, Categories]:
     """One column as floats, and the names of its codes."""
     where = f"{table}: column '{column.name}'"
+    column = typed(column)
     dtype = column.dtype
     if is_complex_dtype(dtype):
         raise DataError(f"{where} holds complex numbers; split them into real columns, or {override('dataset.drop', [str(column.name)])}")
     if kind == "categorical":
         return _codes(column, missing)
-    if is_datetime64_any_dtype(dtype) or is_timedelta64_dtype(dtype) or isinstance(dtype, pd.PeriodDtype):
-        raise _dates(where, column, column.dropna().iloc[0] if column.notna().any() else dtype)
+    if is_date_type(column):
+        raise _dates(where, column, column.dropna().iloc[0] if column.notna().any() else dtype, missing)
+    if is_number(dtype):
+        check_not_merged(where, exact_numbers(column.dropna()), _as_names_or_dropped(column.name))
     if is_numeric_dtype(dtype) or is_bool_dtype(dtype):
         return column.to_numpy(dtype=np.float64, na_value=np.nan), None
     if isinstance(dtype, pd.CategoricalDtype) and kind is None:
@@ -108,21 +96,23 @@ def _encode_text(where: str, column: pd.Series, kind: Kind | None, missing: Miss
     codes, values = _distinct(where, column)
     found = infer_dtype(values, skipna=True)
     if found in ("date", "datetime", "datetime64", "time", "timedelta", "period"):
-        raise _dates(where, column, values[0])
+        raise _dates(where, column, values[0], missing)
     if found == "boolean":
         return _at(codes, np.asarray(values, dtype=np.float64)), None
     words = np.array([plain(value) for value in values], dtype=object)
     stays = np.array([word not in missing.words for word in words], dtype=bool)
     numbers = pd.to_numeric(pd.Series(words), errors="coerce").to_numpy(dtype=np.float64)
     if not (stays & np.isnan(numbers)).any():  # no cell that is not a number, or no cell
+        check_not_merged(where, whole_numbers_of(words[stays]), _as_names_or_dropped(column.name))
         return _at(codes, np.where(stays, numbers, np.nan)), None
-    if any("," in word for word in words[stays]) and all(COMMA.fullmatch(word) for word in words[stays]):
-        example = next(word for word in words[stays] if "," in word)
-        way_out = f"write a point, or {override('dataset.categorical', [str(column.name)])} takes them as names"
-        raise DataError(f"{where} has numbers with commas ({example}), which are read as text; {way_out}")
     rows = np.bincount(codes[codes >= 0], minlength=len(words))
-    if kind == "numeric" or rows[stays & ~np.isnan(numbers)].sum() > rows[stays].sum() / 2:
-        raise _text_among_numbers(where, column, codes, words, stays & np.isnan(numbers))
+    found = mixture_of(words[stays], rows[stays])
+    if found.sort == "number" or (kind == "numeric" and found.sort is None):
+        raise _text_among_numbers(where, column, codes, words, stays & np.isnan(numbers), missing)
+    if found.sort == "date":
+        raise _dates_in_text(where, column, words[stays], found, missing)
+    if found.sort is not None:
+        _refuse_or_warn_of_text(where, column, words[stays], found)
     _check_text(where, column, words[stays], int(rows[stays].sum()))
     return _codes(column, missing)
 
@@ -145,10 +135,11 @@ def sorted_codes(column: pd.Series, words: Iterable[str] = (), numbers: np.ndarr
     codes : Float64[n], NaN where a cell is missing.
     names : of the codes, in their order.
     """
+    column = typed(column)
     codes, values = pd.factorize(column)
-    if is_numeric_dtype(column.dtype) and not is_bool_dtype(column.dtype):
-        values = np.asarray(values, dtype=np.float64)
-        kept = ~np.isin(values, [] if numbers is None else numbers)
+    if is_number(column.dtype):
+        values = exact_numbers(values)
+        kept = ~_are_missing(values, words, np.empty(0) if numbers is None else numbers)
         order = np.unique(values[kept])
         names = tuple(plain(value) for value in order)
     else:
@@ -160,15 +151,12 @@ def sorted_codes(column: pd.Series, words: Iterable[str] = (), numbers: np.ndarr
     return _at(codes, positions), names
 
 
-def plain(value: Any) -> str:
-    """A cell as a person would write it.
-
-    >>> plain(3.0), plain(0.25), plain("3.0")
-    ('3', '0.25', '3.0')
-    """
-    if isinstance(value, (float, np.floating)) and float(value).is_integer() and abs(value) < LARGEST:
-        return str(int(value))
-    return str(value)
+def _are_missing(values: np.ndarray, words: Iterable[str], numbers: np.ndarray) -> np.ndarray:
+    """Bool[m]: which of the numbers are to be read as missing, integers compared as integers."""
+    if values.dtype.kind == "f":
+        return np.isin(values, numbers)
+    whole = {int(word) for word in words if WHOLE.fullmatch(word)} | {int(n) for n in numbers if n.is_integer() and abs(n) < ROUNDED_FROM}
+    return np.array([int(value) in whole for value in values], dtype=bool) if whole else np.zeros(len(values), dtype=bool)
 
 
 def _distinct(where: str, column: pd.Series) -> tuple[np.ndarray, np.ndarray]:
@@ -188,25 +176,50 @@ def _at(codes: np.ndarray, values: np.ndarray) -> np.ndarray:
     return np.append(values, np.nan)[codes]
 
 
-def _dates(where: str, column: pd.Series, example: Any) -> DataError:
-    way_out = f"turn it into numbers such as days or months, or leave it out: {override('dataset.drop', [str(column.name)])}"
-    return DataError(f"{where} holds dates or times ({example}); {way_out}")
+def _dates(where: str, column: pd.Series, example: Any, missing: Missing, strays: Sequence[str] = ()) -> DataError:
+    """Dates, and how to use them or leave them out; ``strays`` are the texts among them that are none."""
+    others = f", and {strays[0]!r}, which is none" if strays else ""
+    as_days = way_out(column, missing, strays)
+    remedy = f"{as_days} turns it into days since 1970-01-01" if as_days else "turn it into numbers such as days or months"
+    drop = override("dataset.drop", [str(column.name)])
+    return DataError(f"{where} holds dates or times ({example}){others}; {remedy}, {drop} leaves it out")
 
 
-def _text_among_numbers(where: str, column: pd.Series, codes: np.ndarray, words: np.ndarray, bad: np.ndarray) -> DataError:
+def _dates_in_text(where: str, column: pd.Series, words: np.ndarray, found: Mixture, missing: Missing) -> DataError:
+    strays = [word for word in words if sort_of(word).sort != "date"]
+    return _dates(where, column, words[found.first], missing, strays)
+
+
+def _as_names_or_dropped(name: Any) -> str:
+    categorical, drop = (override(f"dataset.{key}", [str(name)]) for key in ("categorical", "drop"))
+    return f"if they are names, {categorical} takes them as such, and {drop} leaves them out"
+
+
+def _refuse_or_warn_of_text(where: str, column: pd.Series, words: np.ndarray, found: Mixture) -> None:
+    """Raise for numbers that are written so that they are read as text; of a few with a unit, which may be names, warn."""
+    as_names = override("dataset.categorical", [str(column.name)])
+    numbers = f"{where} has {described(found)}, such as {words[found.first]!r}"
+    if found.sort == "unit" and len(words) <= NAMED_ROWS:
+        used = f"which are used as names; if they are numbers, write them without it, else {as_names} confirms it"
+        warnings.warn(f"{numbers}, {used}", stacklevel=2)
+        return
+    raise DataError(f"{numbers}, which are read as text; write plain numbers such as 1234.5, or {as_names} takes them as names")
+
+
+def _text_among_numbers(
+    where: str, column: pd.Series, codes: np.ndarray, words: np.ndarray, bad: np.ndarray, missing: Missing
+) -> DataError:
     """The first cell that is no number, and what to do about it."""
     row = int(np.flatnonzero(np.append(bad, False)[codes])[0])
     texts = words[bad].tolist()[:5]
     it = "it" if len(texts) == 1 else "such cells"
     as_names = override("dataset.categorical", [str(column.name)])
-    remedy = f"{override('dataset.missing', texts)} reads {it} as missing, {as_names} takes all as names"
+    remedy = f"{override('dataset.missing', [*sorted(missing.words), *texts])} reads {it} as missing, {as_names} takes all as names"
     return DataError(f"{where} has {words[codes[row]]!r} in row {row}, and most of its cells are numbers; {remedy}")
 
 
 def _check_text(where: str, column: pd.Series, words: np.ndarray, rows: int) -> None:
-    """Raise if text is dates or different almost everywhere; warn if it is different everywhere in a small table."""
-    if all(DATE.fullmatch(word) for word in words):
-        raise _dates(where, column, words[0])
+    """Raise if text is different almost everywhere; warn if it is different everywhere in a small table."""
     way_out = override("dataset.drop", [str(column.name)])
     if len(words) > FREE_TEXT_VALUES and len(words) > rows / 2:
         raise DataError(f"{where} has {len(words):,} different texts in {rows:,} rows, which are no categories; leave it out: {way_out}")

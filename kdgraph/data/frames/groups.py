@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pandas.api.types import is_bool_dtype, is_complex_dtype, is_numeric_dtype
 
+from kdgraph.data.frames.numbers import typed
 from kdgraph.errors import DataError
 
 if TYPE_CHECKING:
@@ -79,6 +80,7 @@ def largest_column(table: str, key: str, frame: pd.DataFrame) -> tuple[np.ndarra
     >>> [names[i] for i in largest]
     ['white', 'black', 'other']
     """
+    frame = frame.apply(typed)
     for name, dtype in frame.dtypes.items():
         if not (is_numeric_dtype(dtype) or is_bool_dtype(dtype)) or is_complex_dtype(dtype):
             example = frame[name].iloc[0]

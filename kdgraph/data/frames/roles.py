@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from kdgraph.data.dataset import CALIBRATION, TEST, TRAIN, UNUSED
 from kdgraph.errors import DataError, did_you_mean
+from kdgraph.overrides import override
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,7 +47,7 @@ def roles_of_column(table: str, column: pd.Series, *, trains: bool = True) -> np
         return _with_both(where, codes if test is None else np.where(codes == test, TEST, TRAIN), trains)
     for name in names:
         if name.strip().lower() not in WORDS:
-            raise _unknown_word(where, name, names)
+            raise _unknown_word(where, name, names, column if trains else None)
     return _with_both(where, np.array([WORDS[name.strip().lower()] for name in names])[codes.astype(int)], trains)
 
 
@@ -102,12 +104,16 @@ def roles_of_numbers(table: str, column: pd.Series, ends: Sequence[float]) -> np
     """
     import pandas as pd
 
+    from kdgraph.data.frames.numbers import exact_numbers, typed
+
     where = f"{table}: dataset.split_column='{column.name}'"
     if len(ends) > 2 or list(ends) != sorted(ends):
         raise DataError(f"{where}: split_at must be the last number that trains and the last that calibrates, got {list(ends)}")
-    numbers = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
-    if (bad := np.flatnonzero(~np.isfinite(numbers))).size:
+    column = typed(column)
+    read = pd.to_numeric(column, errors="coerce")
+    if (bad := np.flatnonzero(~np.isfinite(read.to_numpy(dtype=np.float64, na_value=np.nan)))).size:
         raise DataError(f"{where} has {column.iloc[bad[0]]!r} in row {bad[0]}, and split_at needs a number in each row")
+    numbers = exact_numbers(read)
     roles = np.where(numbers <= ends[0], TRAIN, TEST)
     return _with_both(where, np.where((numbers > ends[0]) & (numbers <= ends[-1]), CALIBRATION, roles))
 
@@ -139,8 +145,17 @@ def _with_both(where: str, roles: np.ndarray, trains: bool = True) -> np.ndarray
     return roles.astype(np.int8)
 
 
-def _unknown_word(where: str, name: str, names: Sequence[str]) -> DataError:
+def _unknown_word(where: str, name: str, names: Sequence[str], column: pd.Series | None) -> DataError:
+    """The error for a split column that has ``name``; ``column`` where numbers in it can be cut by ``split_at``."""
+    from kdgraph.data.frames.missing import plain
+    from kdgraph.data.frames.numbers import exact_numbers, is_number, typed
+
     known = "train, calibration, test or unused (or True where a row tests)"
-    if all(one.lstrip("-").isdigit() for one in names):
-        return DataError(f"{where} has numbers such as {name}, and which of them test is not guessed; replace them with {known}")
-    return DataError(f"{where} has {name!r}, which is none of {known}")
+    if not all(re.fullmatch(r"[+-]?\d+(\.\d+)?", one) for one in names):
+        return DataError(f"{where} has {name!r}, which is none of {known}")
+    found, replaced = f"{where} has numbers such as {name}, and which of them test is not guessed", f"replace them with {known}"
+    if column is None or not is_number(typed(column).dtype) or len(names) < 2:
+        return DataError(f"{found}; {replaced}")
+    last = np.unique(exact_numbers(typed(column))).tolist()[-2]
+    cut = f"{override('dataset.split_at', [last])} trains on those up to {plain(last)} and tests on larger ones"
+    return DataError(f"{found}; {cut}, or {replaced}")

@@ -7,12 +7,17 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from pandas.api.types import is_bool_dtype, is_complex_dtype, is_numeric_dtype
+from pandas.api.types import infer_dtype, is_bool_dtype
 
 from kdgraph.data.dataset import Kind, Task
-from kdgraph.data.frames.features import plain, sorted_codes
+from kdgraph.data.frames.dates import formats_of, is_date_type
+from kdgraph.data.frames.features import sorted_codes
 from kdgraph.data.frames.groups import largest_column
+from kdgraph.data.frames.missing import LARGEST, plain
+from kdgraph.data.frames.numbers import check_not_merged, exact_numbers, is_number, typed
+from kdgraph.data.frames.text_numbers import described, mixture_of
 from kdgraph.errors import DataError
+from kdgraph.overrides import override
 
 Threshold = float | Literal["median"] | None
 """Where a numeric target is cut into two classes; ``median``: at that of all rows of the table, those that test too."""
@@ -65,7 +70,7 @@ def target_column(
 
 
 def encode_target(
-    table: str, target: pd.Series, task: Task = "auto", kind: Kind | None = None
+    table: str, target: pd.Series, task: Task = "auto", kind: Kind | None = None, *, columns: bool = False
 ) -> tuple[np.ndarray, np.ndarray, Literal["classification", "regression"]]:
     """The values of the target.
 
@@ -75,6 +80,7 @@ def encode_target(
     target : [n], without missing cells.
     task : what it is; ``auto``: see :func:`task_of`.
     kind : what the source declares it to be.
+    columns : whether the source has options of columns, such as ``parse_dates``, which messages may then name.
 
     Returns
     -------
@@ -85,9 +91,13 @@ def encode_target(
     Raises
     ------
     DataError
-        If labels are missing, only one, or no finite numbers for regression.
+        If labels are missing, only one, or no numbers for regression that are finite and below 1e18; or if nobody says what
+        they are, and they are dates, or numbers that are written so that they are read as text.
     """
     _check_labelled(table, target)
+    target = typed(target)
+    if task == "regression" or (task == "auto" and kind != "categorical"):
+        _check_numbers_and_dates(table, target, task, columns)
     decided = task_of(target, kind) if task == "auto" else task
     if decided == "regression":
         rule = "a regression needs finite numbers; dataset.task=classification takes them as classes"
@@ -107,10 +117,53 @@ def task_of(target: pd.Series, kind: Kind | None = None) -> Literal["classificat
     >>> task_of(pd.Series([1, 2, 1])), task_of(pd.Series([1.0, 2.5, 1.0]))
     ('classification', 'regression')
     """
-    if kind == "categorical" or not _is_number(target):
+    if kind == "categorical":
         return "classification"
-    values = np.unique(target.to_numpy(dtype=np.float64))
+    if not is_number(target.dtype):
+        return "regression" if _are_fractions_in_text(target) else "classification"
+    values = np.unique(exact_numbers(target))
     return "classification" if len(values) <= CLASSES_OF_NUMBERS and (values == np.round(values)).all() else "regression"
+
+
+def _are_fractions_in_text(target: pd.Series) -> bool:
+    """Whether all cells are text that is read as numbers, and not all of these are whole."""
+    if target.dtype != object and not isinstance(target.dtype, pd.StringDtype):
+        return False
+    numbers = pd.to_numeric(pd.Series(target.astype(str).unique(), dtype=object), errors="coerce")
+    return bool(np.isfinite(numbers).all() and (numbers != np.round(numbers)).any())
+
+
+def _check_numbers_and_dates(table: str, target: pd.Series, task: Task, columns: bool) -> None:
+    """Raise DataError for a target of dates, or of numbers that are written so that they are read as text."""
+    where, rest = f"{table}: the target '{target.name}'", "'dataset.task=classification' takes its values as classes"
+    kind = infer_dtype(target, skipna=True) if target.dtype == object else ""
+    if is_date_type(target) or kind in ("date", "datetime", "datetime64", "time", "timedelta", "period"):
+        raise _dates(where, target, target.iloc[0], columns, rest)
+    if target.dtype != object and not isinstance(target.dtype, pd.StringDtype):
+        return
+    words = target.astype(str)
+    distinct, codes = np.unique(words.to_numpy(dtype=object), return_inverse=True)
+    found = mixture_of(distinct, np.bincount(codes))
+    few = len(distinct) <= CLASSES_OF_NUMBERS and task == "auto"
+    if found.sort is None or (found.sort == "unit" and few):
+        return
+    if found.sort == "date":
+        raise _dates(where, target, distinct[found.first], columns, rest)
+    if found.sort != "number":
+        wrong = f"{where} has {described(found)}, such as '{distinct[found.first]}', which are read as text"
+        raise DataError(f"{wrong}; write plain numbers such as 1234.5 for a regression, or {rest}")
+    numbers = pd.to_numeric(words, errors="coerce")
+    if task == "auto" and numbers.isna().any() and not few:
+        row = int(np.flatnonzero(numbers.isna())[0])
+        wrong = f"{where} has '{words.iloc[row]}' in row {row}, and most of its cells are numbers"
+        raise DataError(f"{wrong}; remove the row for a regression, or {rest}")
+
+
+def _dates(where: str, target: pd.Series, example: object, columns: bool, rest: str) -> DataError:
+    parse = override("dataset.parse_dates", [str(target.name)])
+    parses = columns and len(formats_of(target)) == 1
+    way_out = f"{parse} turns it into days since 1970-01-01" if parses else "write numbers such as days for a regression"
+    return DataError(f"{where} holds dates or times ({example}); {way_out}, {rest}")
 
 
 def _check_labelled(table: str, target: pd.Series) -> None:
@@ -121,15 +174,11 @@ def _check_labelled(table: str, target: pd.Series) -> None:
         raise DataError(f"{table}: {found}; remove them")
 
 
-def _is_number(target: pd.Series) -> bool:
-    return is_numeric_dtype(target.dtype) and not is_bool_dtype(target.dtype) and not is_complex_dtype(target.dtype)
-
-
 def _classes(target: pd.Series, kind: Kind | None) -> tuple[np.ndarray, np.ndarray]:
     """Positions and sorted classes: whole numbers as integers, other numbers as floats, truth values as such, all else as text."""
-    if kind != "categorical" and (_is_number(target) or is_bool_dtype(target.dtype)):
-        values = target.to_numpy(dtype=bool if is_bool_dtype(target.dtype) else np.float64)
-        if values.dtype != bool and (values == np.round(values)).all() and np.abs(values).max() < 2**53:
+    if kind != "categorical" and (is_number(target.dtype) or is_bool_dtype(target.dtype)):
+        values = target.to_numpy(dtype=bool) if is_bool_dtype(target.dtype) else exact_numbers(target)
+        if values.dtype.kind == "f" and (values == np.round(values)).all() and np.abs(values).max() < 2**53:
             values = values.astype(np.int64)
         classes, y = np.unique(values, return_inverse=True)
         return y, classes
@@ -139,10 +188,18 @@ def _classes(target: pd.Series, kind: Kind | None) -> tuple[np.ndarray, np.ndarr
 
 def _numbers(table: str, target: pd.Series, rule: str) -> np.ndarray:
     """The target as Float64[n]; text that is numbers is read. What is none breaks ``rule``."""
-    numbers = pd.to_numeric(target, errors="coerce") if not _is_number(target) else target
+    target = typed(target)
+    numbers = target if is_number(target.dtype) else pd.to_numeric(target, errors="coerce")
     values = numbers.to_numpy(dtype=np.float64, na_value=np.nan)
+    where = f"{table}: the target '{target.name}' has"
     if not np.isfinite(values).all():
         row = int(np.flatnonzero(~np.isfinite(values))[0])
-        found = f"the target '{target.name}' has '{target.iloc[row]}' in row {row}"
-        raise DataError(f"{table}: {found}, and {rule}")
+        raise DataError(f"{where} '{target.iloc[row]}' in row {row}, and {rule}")
+    if (np.abs(values) >= LARGEST).any():
+        row = int(np.flatnonzero(np.abs(values) >= LARGEST)[0])
+        why = "values from 1e18 on are usually codes for missing, and their squares lose all others"
+        raise DataError(f"{where} {values[row]:g} in row {row}; {why}: remove the row, or rescale the target")
+    if is_number(numbers.dtype):
+        classes = "'dataset.task=classification' takes them as classes"
+        check_not_merged(where.removesuffix(" has"), exact_numbers(numbers), classes)
     return values

@@ -135,10 +135,12 @@ def bytes_on_disk(id: int) -> int:
 
 def read_frame(data: OpenmlData) -> pd.DataFrame:
     """All columns, the target among them; a nominal column comes as text categories, a missing value as NaN or None."""
-    import pandas as pd
+    from pyarrow.parquet import ParquetFile
+
+    from kdgraph.data.files.whole_numbers import frame_of_arrow
 
     try:
-        return pd.read_parquet(data.file) if data.loader == "parquet" else _read_arff(data)
+        return frame_of_arrow(ParquetFile(data.file).read()) if data.loader == "parquet" else _read_arff(data)
     except (OSError, ValueError) as error:  # pyarrow's and liac-arff's errors are ValueErrors
         raise damaged(data.file, error) from error
 

@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from kdgraph.data.dataset import Dataset, Kind, Task
-from kdgraph.data.frames import ColumnOptions, Require, from_frame, names_of
+from kdgraph.data.frames import Column, ColumnOptions, Require, as_text, from_frame, names_of
 from kdgraph.errors import DataError
 from kdgraph.parameters import Count, Range, check_parameters
 
@@ -28,7 +28,8 @@ class OpenmlTable:
     ----------
     id : of the data set, as in openml.org/d/44.
     target : a column, or several of numbers or truth values, of which the largest counts; None for the default target of OpenML.
-    task, drop, categorical, missing, split_groups, split_column, require, threshold, group, split_at, first_numeric : as in
+    task, drop, categorical, missing, split_groups, split_column, require, threshold, group, split_at, first_numeric,
+    parse_dates, date_format : as in
         :class:`kdgraph.data.frames.ColumnOptions`.
     task_id, fold : a task of OpenML on this data set and one fold of it (of its first repetition): the fold's rows test, the others
         train. Both or none.
@@ -38,37 +39,41 @@ class OpenmlTable:
     def __init__(
         self,
         id: Count,
-        target: str | Sequence[str] | None = None,
+        target: Column | Sequence[Column] | None = None,
         task: Task = "auto",
-        drop: Sequence[str] = (),
-        categorical: Sequence[str] = (),
+        drop: Sequence[Column] = (),
+        categorical: Sequence[Column] = (),
         missing: Sequence[str | float] = (),
-        split_groups: str | None = None,
-        split_column: str | None = None,
+        split_groups: Column | None = None,
+        split_column: Column | None = None,
         require: Require = "any",
         task_id: Count | None = None,
         fold: Annotated[int, Range(0)] | None = None,
         name: str | None = None,
         threshold: float | Literal["median"] | None = None,
-        group: str | Sequence[str] | None = None,
+        group: Column | Sequence[Column] | None = None,
         split_at: Sequence[float] = (),
         first_numeric: Count | None = None,
+        parse_dates: Sequence[Column] = (),
+        date_format: str | None = None,
     ) -> None:
         self.id = id
-        self.target = target
+        self.target = as_text(target)
         self.task: Task = task
-        self.drop = drop
-        self.categorical = categorical
+        self.drop = as_text(drop)
+        self.categorical = as_text(categorical)
         self.missing = missing
-        self.split_groups = split_groups
-        self.split_column = split_column
+        self.split_groups = as_text(split_groups)
+        self.split_column = as_text(split_column)
         self.require: Require = require
         self.task_id = task_id
         self.fold = fold
         self.threshold: float | Literal["median"] | None = threshold
-        self.group = group
+        self.group = as_text(group)
         self.split_at = split_at
         self.first_numeric = first_numeric
+        self.parse_dates = as_text(parse_dates)
+        self.date_format = date_format
         self.name = name or f"openml-{id}"
         check_parameters(self)
         if (task_id is None) != (fold is None):

@@ -52,6 +52,7 @@ class ArrayFile:
         from pandas import Series
 
         from kdgraph.data.frames.features import check_numbers
+        from kdgraph.data.frames.row_numbers import warn_of_counting
         from kdgraph.data.frames.targets import encode_target
 
         path = existing(self.path)
@@ -62,6 +63,7 @@ class ArrayFile:
         if X.ndim == 2:
             check_numbers(self.name, X, names)
             warn_of_constant_columns(self.name, X, names)
+            warn_of_counting(self.name, X, names)
             warn_of_copies(self.name, X)
         facts = {"source": "file", "path": self.path, "sha256": sha256_of(path), "shape": list(X.shape)}
         together, _ = self._groups(arrays, "split_groups", len(y))
@@ -91,10 +93,12 @@ class ArrayFile:
         if X.shape[1:] != X_test.shape[1:]:
             raise DataError(f"{said(self.path)}: a row of X has shape {X.shape[1:]}, one of X_test {X_test.shape[1:]}; make them equal")
         roles = np.repeat(np.array([TRAIN, TEST], dtype=np.int8), [len(y), len(y_test)])
-        return np.concatenate([X, X_test]), np.concatenate([y, y_test]), roles
+        return np.concatenate([X, X_test]), _joined(y, y_test), roles
 
     def _part(self, arrays: Mapping[str, np.ndarray], rows: str, labels: str) -> tuple[np.ndarray, np.ndarray]:
         """Float64[n, d] or Float32[n, c, h, w], and the labels [n]."""
+        from kdgraph.data.frames.numbers import check_not_merged
+
         X, y = arrays[rows], arrays[labels]
         if X.ndim not in (2, 4) or 0 in X.shape:
             way_out = f"; {rows}[:, None] makes images of one channel" if X.ndim == 3 else ""
@@ -106,6 +110,9 @@ class ArrayFile:
         if y.dtype.kind not in "biufU":
             raise DataError(f"{said(self.path)}: {labels} must hold numbers or text, got {y.dtype}")
         if X.ndim == 2:
+            names = self._feature_names(arrays, X)
+            for j in range(X.shape[1] if X.dtype.kind in "iu" else 0):
+                check_not_merged(f"{self.name}: column '{names[j]}' of {rows}", X[:, j], f"leave it out of {rows}")
             return X.astype(np.float64), y
         return X.astype(np.float32) / np.float32(255 if X.dtype == np.uint8 else 1), y
 
@@ -130,3 +137,12 @@ class ArrayFile:
         if arrays[array].shape != (n,):
             raise DataError(f"{said(self.path)}: {array} must have one entry for each of {n} rows, got shape {arrays[array].shape}")
         return groups_of_values(self.name, array, Series(arrays[array]))
+
+
+def _joined(y: np.ndarray, y_test: np.ndarray) -> np.ndarray:
+    """Labels [n] and [m] as [n + m]; integers of several types stay integers."""
+    from kdgraph.data.frames.numbers import labels_of
+
+    if y.dtype.kind in "iu" and y_test.dtype.kind in "iu":
+        return labels_of([*y.tolist(), *y_test.tolist()])
+    return np.concatenate([y, y_test])

@@ -14,7 +14,7 @@ import numpy as np
 from kdgraph.data.dataset import Dataset, Task
 from kdgraph.data.files.delimited import Format
 from kdgraph.data.files.paths import existing, file_stem, itself, said, sha256_of, suffix_of
-from kdgraph.data.frames import ColumnOptions, Require, from_frame
+from kdgraph.data.frames import Column, ColumnOptions, Require, as_text, from_frame, names_of
 from kdgraph.data.frames.roles import roles_of_indices
 from kdgraph.errors import DataError
 from kdgraph.parameters import Count, check_parameters
@@ -30,7 +30,8 @@ class TableFile:
     ----------
     path : the file, relative to the working directory.
     target : column of the labels; or several of numbers or truth values, of which the largest counts.
-    task, drop, categorical, missing, split_groups, split_column, require, threshold, group, split_at, first_numeric : see
+    task, drop, categorical, missing, split_groups, split_column, require, threshold, group, split_at, first_numeric,
+    parse_dates, date_format : see
         :class:`kdgraph.data.frames.ColumnOptions`.
     encoding : of the text, by any name that Python has for it; latin-1 decodes anything, often wrongly.
     separator : between cells, one character, ``tab``, or ``\s+`` for white space; None: what Excel's first line ``sep=;`` names, else a
@@ -44,39 +45,43 @@ class TableFile:
     def __init__(
         self,
         path: str,
-        target: str | Sequence[str],
+        target: Column | Sequence[Column],
         task: Task = "auto",
-        drop: Sequence[str] = (),
-        categorical: Sequence[str] = (),
+        drop: Sequence[Column] = (),
+        categorical: Sequence[Column] = (),
         missing: Sequence[str | float] = (),
-        split_groups: str | None = None,
-        split_column: str | None = None,
+        split_groups: Column | None = None,
+        split_column: Column | None = None,
         require: Require = "any",
         encoding: str = "utf-8",
         separator: str | None = None,
         indices: str | None = None,
         name: str | None = None,
         threshold: float | Literal["median"] | None = None,
-        group: str | Sequence[str] | None = None,
+        group: Column | Sequence[Column] | None = None,
         split_at: Sequence[float] = (),
         first_numeric: Count | None = None,
+        parse_dates: Sequence[Column] = (),
+        date_format: str | None = None,
     ) -> None:
         self.path = path
-        self.target = target
+        self.target = as_text(target)
         self.task: Task = task
-        self.drop = drop
-        self.categorical = categorical
+        self.drop = as_text(drop)
+        self.categorical = as_text(categorical)
         self.missing = missing
-        self.split_groups = split_groups
-        self.split_column = split_column
+        self.split_groups = as_text(split_groups)
+        self.split_column = as_text(split_column)
         self.require: Require = require
         self.encoding = encoding
         self.separator = separator
         self.indices = indices
         self.threshold: float | Literal["median"] | None = threshold
-        self.group = group
+        self.group = as_text(group)
         self.split_at = split_at
         self.first_numeric = first_numeric
+        self.parse_dates = as_text(parse_dates)
+        self.date_format = date_format
         self.name = file_stem(path) if name is None else name
         check_parameters(self)
         self._form()  # a wrong name is refused before any run starts
@@ -118,7 +123,9 @@ class TableFile:
         return replace(data, roles=roles_of_indices(self.name, len(data.y), read_indices(self.indices)))
 
     def _form(self) -> Format:
-        return Format(self.encoding, self.separator)
+        named = (self.target, self.split_groups, self.group, self.split_column, self.categorical)
+        identifiers = [name for columns in named for name in names_of(columns)]
+        return Format(self.encoding, self.separator, identifiers)
 
     def _options(self) -> ColumnOptions:
         return ColumnOptions(**{option.name: getattr(self, option.name) for option in fields(ColumnOptions)})

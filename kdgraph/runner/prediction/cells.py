@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Literal
 
@@ -11,8 +12,9 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
-from kdgraph.data.frames.features import LARGEST, Missing, plain
+from kdgraph.data.frames.dates import days_of, is_date_type, rule_of
 from kdgraph.data.frames.groups import OTHER
+from kdgraph.data.frames.missing import LARGEST, Missing, plain
 from kdgraph.errors import DataError
 from kdgraph.runner.prediction.schema import Feature, Schema
 from kdgraph.wording import some
@@ -20,6 +22,8 @@ from kdgraph.wording import some
 NO_GROUP = -1
 """The position of a group that the model does not know."""
 Unseen = Literal["refuse", "missing"]
+MOST_DIGITS = 40
+"""Longer whole numbers are the names of no category."""
 _FRACTION = pd.Series(["0.5"], dtype=object)
 _WHOLE = re.compile(r"[+-]?\d+")
 _TRUTH = {"True": 1.0, "TRUE": 1.0, "true": 1.0, "False": 0.0, "FALSE": 0.0, "false": 0.0}
@@ -59,8 +63,18 @@ class Cells:
         X = np.empty(frame.shape)
         for j, feature in enumerate(self.schema.features):
             column = frame.iloc[:, j]
-            X[:, j] = self._numbers(column, feature, start) if feature.categories is None else self._codes(column, feature, start)
+            read = self._days if feature.date_format else self._numbers if feature.categories is None else self._codes
+            X[:, j] = read(column, feature, start)
         return X
+
+    def _days(self, column: pd.Series, feature: Feature, start: int) -> np.ndarray:
+        """Dates as the numbers that they were in training."""
+        assert feature.date_format is not None
+        cells = column if is_date_type(column) else column.where(~column.map(plain).isin(self._missing.words), None)
+        days = days_of(cells, feature.date_format)
+        bad = np.isnan(days) & cells.notna().to_numpy()
+        self._refuse(bad, column, feature, start, f"the model takes {rule_of(feature.date_format)} there")
+        return days
 
     def groups(self, frame: pd.DataFrame, start: int) -> np.ndarray:
         """Int[n] positions in the names of the schema's groups, of a frame that has their columns; :data:`NO_GROUP` of one that is read as
@@ -127,17 +141,20 @@ class Cells:
     def _position(self, word: str, categories: list[str]) -> float:
         """Of a cell among the categories; NaN if it is to be read as missing, -1 if it is none of them.
 
-        Where all categories are numbers, 3.0 is the category 3.
+        Where all categories are numbers, 3.0 is the category 3; digit by digit, since floats from 2^53 on are several integers.
         """
         if word in self._missing.words:
             return np.nan
         if word in categories:
             return categories.index(word)
         try:
-            number = plain(float(word))
-        except ValueError:
+            number = Decimal(word)
+        except InvalidOperation:
             return -1
-        return categories.index(number) if number in categories and all(_is_number(name) for name in categories) else -1
+        if not number.is_finite() or number.adjusted() > MOST_DIGITS:
+            return -1
+        name = str(int(number)) if number == number.to_integral_value() else plain(float(number))
+        return categories.index(name) if name in categories and all(_is_number(name) for name in categories) else -1
 
     def _refuse(self, bad: np.ndarray, column: pd.Series, feature: Feature, start: int, rule: str) -> None:
         if bad.any():

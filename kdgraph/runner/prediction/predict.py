@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kdgraph.answers import COLUMNS, Model
+from kdgraph.data.frames.numbers import labels_of
 from kdgraph.errors import DataError, UsageError
 from kdgraph.metrics import TopLabel
 from kdgraph.runner.files import temporary_beside
@@ -124,7 +125,7 @@ def _predicted(saved: Saved, found: Block, start: int, block: int, path: Path) -
 
 def _columns(saved: Saved, X: np.ndarray, groups: np.ndarray | None) -> dict[str, np.ndarray]:
     """What the model says of one block, column by column."""
-    model, classes = saved.model, np.array(saved.schema.classes)
+    model, classes = saved.model, labels_of(saved.schema.classes)
     answers = [answer for answer in ("proba", "top", "distribution") if model.gives(answer)]
     said = model.ask([*answers, *(["ood_score"] if saved.schema.scores_rows else [])], X, groups)
     columns: dict[str, np.ndarray] = {}

@@ -12,6 +12,7 @@ import numpy as np
 
 from kdgraph.answers import Model
 from kdgraph.data.dataset import Splits
+from kdgraph.data.frames import as_text
 from kdgraph.data.scaling import Scaling
 from kdgraph.errors import DataError
 from kdgraph.run_config import RunConfig
@@ -33,10 +34,18 @@ _OF_TEXTS = ("kdgraph.data.tables.TextFile", "kdgraph.data.tables.Newsgroups")
 
 @dataclass(frozen=True)
 class Feature:
-    """One column; ``categories`` are its values as text, None of a numeric one."""
+    """One column.
+
+    Attributes
+    ----------
+    name : of the column.
+    categories : its values as text, None of a numeric one.
+    date_format : of a column of dates that became numbers, see :func:`kdgraph.data.frames.dates.days_of`; None of any other.
+    """
 
     name: str
     categories: list[str] | None = None
+    date_format: str | None = None
 
 
 @dataclass(frozen=True)
@@ -108,11 +117,15 @@ def schema_of(config: RunConfig, splits: Splits, model: Model) -> Schema:
     """Of the rows that ``model`` was fitted on."""
     train, node = splits.train, config.dataset
     categories = train.categories or (None,) * len(train.feature_names)
-    named = [Feature(name, None if values is None else list(values)) for name, values in zip(train.feature_names, categories, strict=True)]
+    dates = train.facts.get("date_formats", {})
+    named = [
+        Feature(name, None if values is None else list(values), dates.get(name))
+        for name, values in zip(train.feature_names, categories, strict=True)
+    ]
     text = _text(node)
     return Schema(
         dataset=str(node["name"]),
-        target=node.get("target"),
+        target=as_text(node.get("target")),
         features=[] if text else named,
         shape=list(train.X.shape[1:]),
         text=text,
@@ -129,7 +142,7 @@ def schema_of(config: RunConfig, splits: Splits, model: Model) -> Schema:
 def _groups(node: Mapping[str, Any], splits: Splits, model: Model) -> Groups | None:
     if splits.train.groups is None or not model.takes_groups:
         return None
-    names, columns = list(splits.train.group_names), node.get("group") or ARRAY_OF_GROUPS
+    names, columns = list(splits.train.group_names), as_text(node.get("group") or ARRAY_OF_GROUPS)
     together = [Feature(columns, names)] if isinstance(columns, str) else [Feature(str(name)) for name in columns]
     return Groups(together, names)
 

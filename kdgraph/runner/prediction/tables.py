@@ -19,6 +19,7 @@ from kdgraph.data.files.delimited import Delimited, layout_of
 from kdgraph.data.files.encodings import codec_of, marked_encoding
 from kdgraph.data.files.paths import BROKEN, OPENERS, check_start
 from kdgraph.data.files.readers import default_separator, index_as_columns
+from kdgraph.data.files.whole_numbers import frame_of_arrow, numbers_as_text
 from kdgraph.errors import DataError
 
 PARQUET = (".parquet", ".pq")
@@ -109,7 +110,7 @@ class ArffTable:
         with self.raw.opened() as file:
             codec = _codec(file, self.encoding, f"--input {self.path}")
             with io.TextIOWrapper(file, codec) as text:
-                yield arff.load(text, return_type=arff.DENSE_GEN)
+                yield arff.load(numbers_as_text(text), return_type=arff.DENSE_GEN)
 
     def columns(self) -> list[str]:
         """Names of the attributes."""
@@ -161,7 +162,7 @@ class ParquetTable:
             for batch in file.iter_batches(rows, columns=stored):
                 numbers = {name: ranges[name][self.read : self.read + len(batch)] for name in wanted if name in ranges}
                 self.read += len(batch)
-                frame = index_as_columns(f"--input {self.path}", batch.to_pandas())
+                frame = index_as_columns(f"--input {self.path}", frame_of_arrow(batch))
                 yield frame.assign(**numbers)[list(wanted)]
 
     def share_read(self) -> float:

@@ -306,7 +306,9 @@ def test_a_regression_of_text_or_infinity():
     ids=repr,
 )
 def test_dates(values, shown):
-    way_out = "turn it into numbers such as days or months, or leave it out: 'dataset.drop=[when]'"
+    ambiguous = """ with 'dataset.date_format="%d/%m/%Y %H:%M"' or 'dataset.date_format="%m/%d/%Y %H:%M"'"""
+    parse = f"'dataset.parse_dates=[when]'{ambiguous if shown == '1/2/2020 10:00' else ''}"
+    way_out = f"{parse} turns it into days since 1970-01-01, 'dataset.drop=[when]' leaves it out"
     refused(frame(when=values), f"t: column 'when' holds dates or times ({shown}); {way_out}")
 
 
@@ -329,8 +331,8 @@ def test_several_texts_among_numbers():
 
 @pytest.mark.parametrize("values", [["1,5", "2", "-3", "4"], ["1,234", "5,678", "9,012", "1"], ["1.234,5", "6", "7", "8,0"]], ids=repr)
 def test_numbers_with_commas(values):
-    way_out = "write a point, or 'dataset.categorical=[c]' takes them as names"
-    refused(frame(c=values), f"t: column 'c' has numbers with commas ({values[0]}), which are read as text; {way_out}")
+    way_out = "write plain numbers such as 1234.5, or 'dataset.categorical=[c]' takes them as names"
+    refused(frame(c=values), f"t: column 'c' has numbers with commas, such as '{values[0]}', which are read as text; {way_out}")
 
 
 def test_text_where_the_source_declares_numbers():
@@ -367,9 +369,9 @@ def test_cells_that_are_lists_and_complex_numbers():
 
 def test_free_text():
     n = 1500
-    table = pd.DataFrame({"x": np.arange(n), "id": [f"row {i}" for i in range(n)], "y": np.arange(n) % 2})
+    table = pd.DataFrame({"x": np.arange(n) % 7, "z": np.arange(n) / 2, "id": [f"row {i}" for i in range(n)], "y": np.arange(n) % 2})
     refused(table, "t: column 'id' has 1,500 different texts in 1,500 rows, which are no categories; leave it out: 'dataset.drop=[id]'")
-    assert len(load(table.assign(id=[f"row {i % 700}" for i in range(n)])).categories[1] or ()) == 700
+    assert len(load(table.assign(id=[f"row {i % 700}" for i in range(n)])).categories[2] or ()) == 700
 
 
 def test_a_split_column_that_is_not_one():
@@ -377,8 +379,13 @@ def test_a_split_column_that_is_not_one():
     known = "train, calibration, test or unused (or True where a row tests)"
     options = {"split_column": "part"}
     refused(frame(part=["train", "test", "dev", "train"]), f"{where} has 'dev', which is none of {known}", **options)
-    numbers = f"{where} has numbers such as 0, and which of them test is not guessed; replace them with {known}"
-    refused(frame(part=[0, 1, 0, 1]), numbers, **options)
+    numbers = f"{where} has numbers such as 0, and which of them test is not guessed"
+    cut = "'dataset.split_at=[0]' trains on those up to 0 and tests on larger ones"
+    refused(frame(part=[0, 1, 0, 1]), f"{numbers}; {cut}, or replace them with {known}", **options)
+    refused(frame(part=list("0101")), f"{numbers}; replace them with {known}", **options)
+    large = [2**53 + 1, 2**53 + 3, 2**53 + 2, 2**53 + 1]
+    data = load(frame(part=large), split_at=[2**53 + 1, 2**53 + 2], **options)
+    assert data.roles is not None and data.roles.tolist() == [TRAIN, TEST, CALIBRATION, TRAIN], "float64 has no 2^53 + 1"
     empty = f"{where} is empty in row 1; write train, calibration, test or unused"
     refused(frame(part=["train", None, "test", "test"]), empty, **options)
     for word, other in (("test", "train"), ("train", "test")):
@@ -436,7 +443,7 @@ def test_copies_are_those_that_pandas_finds(rows):
 
 
 def test_text_that_differs_in_each_row_of_a_small_table():
-    table = pd.DataFrame({"x": np.arange(21), "c": [f"row {i}" for i in range(21)], "y": np.arange(21) % 2})
+    table = pd.DataFrame({"x": np.arange(21) / 2, "c": [f"row {i}" for i in range(21)], "y": np.arange(21) % 2})
     message = "t: column 'c' has a different text in each of 21 rows and tells nothing of new ones; 'dataset.drop=[c]'"
     with pytest.warns(UserWarning, match=f"^{re.escape(message)}$"):
         load(table)

@@ -177,3 +177,28 @@ def test_what_its_user_should_know():
     why = "copies that fall into train and test make the test easy"
     with pytest.warns(UserWarning, match=f"^my: 4 of 4 rows have the features of another row; {why}$"):
         load(X=np.column_stack([Y, Y]), y=Y)
+
+
+def test_large_labels_and_groups_stay_different(tmp_path):
+    large = 2**53
+    rng = np.random.default_rng(0)
+    arrays = {
+        "X": rng.normal(size=(6, 2)),
+        "y": np.array([large, large + 1, large + 2] * 2),
+        "X_test": rng.normal(size=(2, 2)),
+        "y_test": np.array([large + 1, 2**64 - 1], dtype=np.uint64),
+        "groups": np.array([large, large + 1] * 4),
+        "split_groups": np.array([large + i // 2 for i in range(8)], dtype=np.uint64),
+    }
+    np.savez(tmp_path / "a.npz", **arrays)
+    data = ArrayFile(str(tmp_path / "a.npz")).load()
+    assert data.classes.tolist() == [large, large + 1, large + 2, 2**64 - 1] and data.y.tolist() == [0, 1, 2, 0, 1, 2, 1, 3]
+    assert data.groups is not None and data.groups.tolist() == [0, 1] * 4
+    assert data.split_groups is not None and data.split_groups.tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
+
+
+def test_a_column_that_loses_values_as_a_float_is_refused(tmp_path):
+    np.savez(tmp_path / "a.npz", X=np.array([[1, 2**53], [2, 2**53 + 1], [3, 5]]), y=[0, 1, 0])
+    lost = f"a: column 'x2' of X has whole numbers from 2^53 on ({2**53}), and 1 different value of 2 would be lost in double precision"
+    with pytest.raises(DataError, match=f"^{re.escape(lost)}; leave it out of X$"):
+        ArrayFile(str(tmp_path / "a.npz")).load()

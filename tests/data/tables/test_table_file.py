@@ -218,8 +218,10 @@ def test_rows_numbers_without_a_name_are_left_out():
     people().to_csv("p.csv")
     with pytest.warns(UserWarning, match=r"^dataset\.path=p\.csv: the first column has no name and numbers the rows; it is left out$"):
         assert TableFile("p.csv", "label").load().feature_names == ("age", "town")
-    named = TableFile(write("q.csv", ",a,label\n5,1,x\n3,2,y\n"), "label").load()
-    assert named.feature_names == ("", "a"), "a column that does not count rows is a feature, with a name or without"
+    with pytest.warns(UserWarning, match=r"^q: columns that number the rows are left out: 'Unnamed: 0'; rename one to use it$"):
+        assert TableFile(write("q.csv", ",a,label\n5,1,x\n3,2,y\n"), "label").load().feature_names == ("a",)
+    text = TableFile(write("r.csv", "a,,label\n1,p,x\n2,q,y\n"), "label").load()
+    assert text.feature_names == ("a", "Unnamed: 1"), "as pandas calls it where new rows are read"
 
 
 def test_home_and_absolute_paths(tmp_path, monkeypatch):
@@ -447,3 +449,30 @@ def test_prefetch_shuts_out_what_require_does_not_want():
         warnings.simplefilter("error")
         with pytest.raises(NotAtHand, match=f"^{re.escape(message)}$"):
             TableFile("p.csv", "label", require="numeric").prefetch()
+
+
+# names of columns that a command line may read as something else
+
+
+def test_columns_whose_names_are_numbers_or_have_commas():
+    table = pd.DataFrame({
+        "1": [0.5, 1.5, 2.5, 3.5], "2": [1, 2, 1, 2], "3": list("pqpq"), "a,b": [1, 0, 1, 0], "2020": list("uvuv"),
+        "5": ["train", "test", "train", "test"], "6": [f"2020-01-0{i}" for i in range(1, 5)],
+    })  # fmt: skip
+    table.to_csv("n.csv", index=False)
+    data = TableFile(
+        "n.csv", 2020, drop=["a,b"], categorical=[2], split_groups=3, split_column=5, group=2, parse_dates=[6]
+    ).load()  # fmt: skip
+    assert data.feature_names == ("1", "2", "6") and data.categories == (None, ("1", "2"), None)
+    assert data.group_names == ("1", "2") and data.split_groups is not None and data.roles is not None
+    several = TableFile("n.csv", ["a,b", 1], drop=[2020, 5], parse_dates=[6]).load()
+    assert several.classes[several.y].tolist() == ["a,b", "1", "1", "1"]
+    with pytest.raises(DataError, match=r"^n has no column '2021' \(dataset\.target\); did you mean '2020'\?$"):
+        TableFile("n.csv", 2021).load()
+
+
+def test_an_override_of_a_number_or_a_comma_names_the_column():
+    for value, name in ((2020, "2020"), ("a,b", "a,b"), ("1.5", "1.5")):
+        assert TableFile("n.csv", value).target == name
+    with pytest.raises(ParameterError, match=r"^target must be a string or a number or a list, got True$"):
+        TableFile("n.csv", True)  # type: ignore[arg-type]

@@ -392,3 +392,76 @@ def test_an_index_without_a_name_is_no_column_of_new_rows(tmp_path):
     told = []
     rows = NewRows(tmp_path / "new.parquet", schema(features=[Feature("x")], shape=[1]), "refuse", told.append)
     assert np.concatenate([block.X for block in rows.blocks(1)]).tolist() == [[1], [2]] and told == []
+
+
+LARGE = 2**53
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet", ".arff"])
+def test_large_integers_are_the_categories_and_groups_of_training(tmp_path, ending):
+    """From 2^53 on a float stands for several integers."""
+    frame = pd.DataFrame({"code": pd.array([LARGE + 1, None, LARGE, LARGE + 2], dtype="Int64")})
+    path = tmp_path / f"new{ending}"
+    if ending == ".arff":
+        path.write_text("@RELATION n\n@ATTRIBUTE code NUMERIC\n@DATA\n" + f"{LARGE + 1}\n?\n{LARGE}\n{LARGE + 2}\n")
+    elif ending == ".csv":
+        frame.to_csv(path, index=False, na_rep="NA")  # a line with one empty cell is no row
+    else:
+        frame.to_parquet(path)
+    names = [str(LARGE + i) for i in range(3)]
+    np.testing.assert_array_equal(read(path, schema(features=[Feature("code", names)], shape=[1]), 2)[:, 0], [1, np.nan, 0, 2])
+    grouped = schema(features=[Feature("code", names)], shape=[1], groups=Groups([Feature("code", names)], names))
+    if ending != ".arff":
+        frame.dropna().to_csv(tmp_path / "full.csv", index=False)
+        blocks = NewRows(tmp_path / "full.csv", grouped, "refuse", lambda line: None).blocks(2)
+        assert [int(group) for block in blocks if block.groups is not None for group in block.groups] == [1, 0, 2]
+
+
+@pytest.mark.parametrize(("cell", "position"), [(f"{LARGE + 1}.0", 1), ("9.007199254740992e15", 0)])
+def test_a_large_category_is_found_digit_by_digit(tmp_path, cell, position):
+    (tmp_path / "new.csv").write_text(f"code,a\n{cell},1\n")
+    names = [str(LARGE), str(LARGE + 1)]
+    assert read(tmp_path / "new.csv", schema(features=[Feature("code", names)], shape=[1])).tolist() == [[position]]
+
+
+@pytest.mark.parametrize("cell", ["1e999999999", "NaN ", "sNaN", "Infinity"])
+def test_numbers_that_are_no_category(tmp_path, cell):
+    (tmp_path / "new.csv").write_text(f"code,a\n{cell},1\n")
+    rule = "the training data have 1, 2; --unseen missing reads such cells as missing"
+    with pytest.raises(DataError, match=f"column 'code' has '{cell}' in row 0, and {rule}$"):
+        read(tmp_path / "new.csv", schema(features=[Feature("code", ["1", "2"])], shape=[1]))
+
+
+@pytest.mark.parametrize("form", ["ISO8601", "%d/%m/%Y", "duration"])
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+def test_dates_are_the_numbers_that_they_were_in_training(tmp_path, form, ending):
+    typed = (
+        pd.to_timedelta(["36h", "1h", None, "0h"])
+        if form == "duration"
+        else pd.to_datetime(["2001-02-03", "1969-12-31", None, "2001-02-28"])
+    )
+    frame = pd.DataFrame({"when": typed, "label": list("uvuv")})
+    if form == "%d/%m/%Y":
+        frame["when"] = frame["when"].dt.strftime(form)
+    path = tmp_path / f"t{ending}"
+    frame.to_csv(path, index=False) if ending == ".csv" else frame.to_parquet(path)
+    trained = TableFile(str(path), "label", parse_dates=["when"]).load()
+    of = schema(features=[Feature("when", None, trained.facts["date_formats"]["when"])], shape=[1])
+    np.testing.assert_array_equal(read(path, of), trained.X)
+    assert trained.X[0, 0] == (1.5 if form == "duration" else 11356)
+
+
+def test_a_new_cell_that_is_no_date(tmp_path):
+    (tmp_path / "new.csv").write_text("when,a\n03/02/2001,1\n?,1\n2001-02-03,1\n")
+    of = schema(features=[Feature("when", None, "%d/%m/%Y")], shape=[1], missing=["?"])
+    rule = "the model takes a date or time such as 31/01/2020 there"
+    with pytest.raises(DataError, match=f"column 'when' has '2001-02-03' in row 2, and {rule}$"):
+        read(tmp_path / "new.csv", of)
+
+
+def test_a_column_without_a_name_is_found_again(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a,,label\n1,p,u\n2,q,v\n")
+    trained = TableFile(str(path), "label").load()
+    features = [Feature(name, values and list(values)) for name, values in zip(trained.feature_names, trained.categories, strict=True)]
+    np.testing.assert_array_equal(read(path, schema(features=features, shape=[2])), trained.X)

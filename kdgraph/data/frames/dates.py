@@ -1,0 +1,182 @@
+"""Dates and times as numbers: days since the first of January 1970, where the user asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from itertools import product
+
+import numpy as np
+import pandas as pd
+from pandas.api.types import is_datetime64_any_dtype, is_timedelta64_dtype
+
+from kdgraph.data.frames.missing import Missing, plain
+from kdgraph.errors import DataError
+from kdgraph.overrides import override
+from kdgraph.wording import some
+
+ISO, DURATION = "ISO8601", "duration"
+"""The formats of columns that need none: ISO 8601, which pandas reads as one, and lengths of time."""
+_DAYS = (
+    *("%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%d.%m.%Y", "%d.%m.%y", "%d/%m/%Y", "%m/%d/%Y", "%d/%m/%y", "%m/%d/%y"),
+    *("%Y%m%d", "%d-%m-%Y", "%m-%d-%Y", "%d-%m-%y", "%m-%d-%y", "%d %b %Y", "%d %B %Y", "%d-%b-%Y", "%d-%b-%y", "%d. %B %Y"),
+    *("%b %d, %Y", "%B %d, %Y", "%b %d %Y", "%B %d %Y"),
+)
+_TIMES = ("%H:%M", "%H:%M:%S", "%H:%M:%S.%f", "%I:%M %p", "%I:%M:%S %p")
+_FORMATS = (*_DAYS, *(f"{day} {time}" for day, time in product(_DAYS, _TIMES)), *_TIMES)
+_DAY_NS = 86_400 * 10**9
+
+
+def is_date_type(column: pd.Series) -> bool:
+    """Return whether the type of a column is one of dates, or of lengths of time."""
+    dtype = column.dtype
+    return is_datetime64_any_dtype(dtype) or is_timedelta64_dtype(dtype) or isinstance(dtype, pd.PeriodDtype)
+
+
+def days_of(column: pd.Series, form: str) -> np.ndarray:
+    """Return dates as days since 1970-01-01 in UTC, times of day as shares of a day, lengths of time as days.
+
+    Parameters
+    ----------
+    column : [n] of dates, or of text in the format ``form``.
+    form : :data:`ISO`, :data:`DURATION`, or a format of ``datetime.strptime``.
+
+    Returns
+    -------
+    Float64[n]
+        NaN where a cell is missing, or is no date in this format.
+
+    Examples
+    --------
+    >>> days_of(pd.Series(["1970-01-02", "1970-01-01 06:00", "unknown"]), ISO).tolist()
+    [1.0, 0.25, nan]
+    """
+    if isinstance(column.dtype, pd.PeriodDtype):
+        column = column.dt.start_time
+    if is_timedelta64_dtype(column.dtype) or form == DURATION:
+        cells = column if is_timedelta64_dtype(column.dtype) else column.astype(object).where(column.notna(), None)
+        return _in_days(pd.to_timedelta(cells, errors="coerce").to_numpy(dtype="timedelta64[ns]"))
+    if not is_datetime64_any_dtype(column.dtype):
+        column = column.map(plain, na_action="ignore").astype(object)
+        if form == ISO:  # a year or another number alone is no date
+            column = column.where(column.str.contains("-", na=False), None)
+    times = pd.to_datetime(column, format=None if is_datetime64_any_dtype(column.dtype) else form, errors="coerce", utc=True)
+    if "%" in form and not any(sign in form for sign in ("%d", "%j")):
+        times = times - times.dt.normalize()
+        return _in_days(times.to_numpy(dtype="timedelta64[ns]"))
+    return _in_days(times.dt.tz_localize(None).to_numpy(dtype="datetime64[ns]"))
+
+
+def _in_days(times: np.ndarray) -> np.ndarray:
+    """Int64 nanoseconds to days; whole days are exact."""
+    whole = times.astype(np.int64)
+    days = whole // _DAY_NS + (whole % _DAY_NS) / _DAY_NS
+    return np.where(np.isnat(times), np.nan, days)
+
+
+def formats_of(column: pd.Series) -> list[str]:
+    """Return the formats in which all cells of a column are dates; several where the order of day and month cannot be seen."""
+    if is_timedelta64_dtype(column.dtype):
+        return [DURATION]
+    if is_date_type(column):
+        return [ISO]
+    values = pd.Series(column.dropna().unique(), dtype=object).map(plain)
+    if not np.isnan(days_of(values, ISO)).any():
+        return [ISO]
+    if values.str.contains("day").all() and not np.isnan(days_of(values, DURATION)).any():  # as pandas writes it
+        return [DURATION]
+    first = values.iloc[:20]
+    fitting = [form for form in _FORMATS if not np.isnan(days_of(first, form)).any()]
+    read = {form: days for form in fitting if not np.isnan(days := days_of(values, form)).any()}
+    distinct = {days.tobytes(): form for form, days in reversed(read.items())}
+    return [form for form in read if form in distinct.values()]
+
+
+def with_dates(
+    table: str, frame: pd.DataFrame, columns: Sequence[str], form: str | None, missing: Missing
+) -> tuple[pd.DataFrame, dict[str, str]]:
+    """Return a table with columns of dates as numbers, see :func:`days_of`, and the format of each of them.
+
+    Parameters
+    ----------
+    table : name, for messages.
+    frame : [n, columns].
+    columns : those that hold dates or times.
+    form : their format as of ``datetime.strptime``; None: the one in which all cells are dates.
+    missing : cells to read as missing.
+
+    Raises
+    ------
+    DataError
+        If a cell is no date, or whether day or month comes first cannot be seen.
+    """
+    formats: dict[str, str] = {}
+    for name in columns:
+        column = frame[name]
+        if not is_date_type(column):
+            column = column.where(~column.map(plain).isin(missing.words), None)
+        if column.isna().all():
+            raise DataError(f"{table}: column '{name}' has no date in any row; leave it out of dataset.parse_dates")
+        formats[name] = form if form is not None and not is_date_type(column) else _only_format(table, column, missing)
+        days = days_of(column, formats[name])
+        if (bad := np.flatnonzero(np.isnan(days) & column.notna().to_numpy())).size:
+            raise _no_date(table, column, int(bad[0]), formats[name], missing)
+        frame = frame.assign(**{name: days})
+    return frame, formats
+
+
+def _only_format(table: str, column: pd.Series, missing: Missing) -> str:
+    found = formats_of(column)
+    if len(found) == 1:
+        return found[0]
+    if found:
+        ways = " or ".join(override("dataset.date_format", form) for form in found[:2])
+        example = column.dropna().iloc[0]
+        raise DataError(f"{table}: column '{column.name}' has dates such as {example}, and day or month may come first; give {ways}")
+    row = _first_odd_row(column)
+    raise _no_date(table, column, row, None, missing)
+
+
+def _first_odd_row(column: pd.Series) -> int:
+    """The first row whose cell does not fit the format that fits most cells."""
+    first = column.dropna().iloc[:200]
+    best = min((ISO, *_FORMATS), key=lambda form: int(np.isnan(days_of(first, form)).sum()))
+    return int(np.flatnonzero(np.isnan(days_of(column, best)) & column.notna().to_numpy())[0])
+
+
+def _no_date(table: str, column: pd.Series, row: int, form: str | None, missing: Missing) -> DataError:
+    cell = str(column.iloc[row])
+    others = " like the others" if form in (None, ISO, DURATION) else f" in the format {form}"
+    remedy = f"{override('dataset.missing', [*sorted(missing.words), cell])} reads it as missing"
+    rule = f"which is no date between 1678 and 2261{others}"
+    return DataError(f"{table}: dataset.parse_dates: column '{column.name}' has {cell!r} in row {row}, {rule}; {remedy}")
+
+
+@cache
+def _example(form: str) -> str:
+    return pd.Timestamp("2020-01-31 13:45").strftime("%Y-%m-%d" if form == ISO else form)
+
+
+def rule_of(form: str) -> str:
+    """Return what a cell must be, for messages: a date in this format, with an example."""
+    return "a length of time such as 1 days 06:00:00" if form == DURATION else f"a date or time such as {_example(form)}"
+
+
+def way_out(column: pd.Series, missing: Missing, strays: Sequence[str] = ()) -> str | None:
+    """Return the overrides that turn a column of dates into numbers, None where it has no format that is known.
+
+    Parameters
+    ----------
+    column : [n] of dates, of text that is dates, or of a few ``strays`` among them.
+    missing : cells that are missing already.
+    strays : texts that are no dates.
+    """
+    if not is_date_type(column):
+        column = column.where(~column.map(plain).isin([*missing.words, *strays]), None)
+    found = formats_of(column) if column.notna().any() else []
+    if not found or len(strays) > 5:
+        return None
+    parts = [override("dataset.parse_dates", [str(column.name)])]
+    parts += [override("dataset.missing", [*sorted(missing.words), *strays])] if strays else []
+    ambiguous = some([override("dataset.date_format", form) for form in found[:2]]) if len(found) > 1 else ""
+    return " ".join(parts) + (f" with {ambiguous.replace(', ', ' or ')}" if ambiguous else "")
