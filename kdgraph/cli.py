@@ -9,6 +9,7 @@ from importlib import import_module
 
 from kdgraph.errors import KdgError, UsageError, did_you_mean
 from kdgraph.verbs import VERBS
+from kdgraph.wording import printable
 
 HELP = """\
 kdg: models that are honest about what they do not know
@@ -42,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return _verb(list(sys.argv[1:] if arguments is None else arguments))
     except KdgError as error:
-        print(f"kdg: {error}", file=sys.stderr)
+        print(f"kdg: {printable(str(error))}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
         print("kdg: interrupted; finished stages are kept", file=sys.stderr)

@@ -8,6 +8,8 @@ from __future__ import annotations
 import copy
 import hashlib
 import itertools
+import re
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -89,7 +91,7 @@ class Composer:
     @staticmethod
     def _says_how(override: Override) -> bool:
         """Whether it is of a key that says how to run, and not what."""
-        return str(override.key_or_group).partition(".")[0] in ("hydra", *PLAIN)
+        return re.split(r"[./]", str(override.key_or_group))[0] in ("hydra", *PLAIN)
 
     def _sets_a_value(self, override: Override) -> bool:
         """Whether it changes or deletes a key that is there, and chooses no option of a group."""
@@ -173,7 +175,7 @@ class Composer:
         except KdgError:
             raise
         except (HydraException, OmegaConfBaseException, YAMLError, ValueError) as error:
-            raise messages.one_line(error, self.keys, self.options) from error
+            raise messages.one_line(error, self.keys, self.options, self.groups, _can_be_read) from error
         finally:
             _loader.reset(token)
 
@@ -217,11 +219,25 @@ class Composer:
         """Names of a group's options."""
         return _options(self.loader, group)
 
+    def groups(self) -> list[str]:
+        """Return the names of all config groups, those of Hydra too."""
+        of_hydra = [f"hydra/{group}" for group in self.loader.list_groups("hydra")]
+        return [*(group for group in self.loader.list_groups("") if group != "hydra"), *of_hydra]
+
     def keys(self) -> list[str]:
         """Every key of the config that the last choices of options gave, before values were set: for "did you mean"."""
         groups = set(self.loader.list_groups(""))
         composed, _ = self._nodes([o for o in self.overrides if o.partition("=")[0] in groups])
         return list(_keys(_plain(composed, resolve=False)))
+
+
+def _can_be_read(word: str) -> bool:
+    """Return whether Hydra reads an override that stands in quotes for the shell."""
+    try:
+        OverridesParser.create().parse_overrides(shlex.split(word))
+    except HydraException:
+        return False
+    return True
 
 
 def _options(loader: ConfigLoader, group: str) -> list[str]:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import difflib
 import re
+import shlex
 from collections.abc import Callable, Iterable, Iterator
 
 from kdgraph.errors import ConfigError, did_you_mean
+from kdgraph.overrides import override
 
 Options = Callable[[str], list[str]]
 """Config group → names of its options."""
+CLUSTER_LAUNCHERS = ("submitit_local", "submitit_slurm")
+"""Options of ``hydra/launcher`` that come with the extra ``cluster``."""
 MOST_NAMED = 40
 """Options that a message names one by one."""
 
@@ -25,15 +29,29 @@ def unknown_key(key: str, known: Iterable[str]) -> ConfigError:
     return ConfigError(f"unknown key '{key}'" + (f" ({parent or 'the config'} has: {', '.join(siblings)})" if siblings else ""))
 
 
+def unknown_group(group: str, known: Iterable[str]) -> ConfigError:
+    """Return the error for ``group=…`` where there is no such config group, but its name has a slash."""
+    names = sorted(known)
+    return ConfigError(f"no config group named '{group}'{did_you_mean(group, names)} (there are: {', '.join(names)})")
+
+
 def unknown_option(group: str, name: str, known: Iterable[str]) -> ConfigError:
     """The error for ``group=name`` where the group has no such option."""
     names = sorted(known)
+    if group == "hydra/launcher" and name in CLUSTER_LAUNCHERS:
+        return ConfigError(f"{group}={name} needs submitit: pip install 'kdgraph[cluster]'")
     hint = did_you_mean(name, names)
     others = f"(available: {', '.join(names)})" if len(names) <= MOST_NAMED else f"('kdg list {group}' shows all {len(names)})"
     return ConfigError(f"no {group} named '{name}'{hint} {others}")
 
 
-def one_line(error: BaseException, keys: Callable[[], Iterable[str]], options: Options) -> ConfigError:
+def one_line(
+    error: BaseException,
+    keys: Callable[[], Iterable[str]],
+    options: Options,
+    groups: Callable[[], Iterable[str]],
+    can_be_read: Callable[[str], bool],
+) -> ConfigError:
     """What a user should read instead of ``error``, an exception of Hydra, OmegaConf or a YAML reader.
 
     Parameters
@@ -41,11 +59,14 @@ def one_line(error: BaseException, keys: Callable[[], Iterable[str]], options: O
     error : what was raised while a config was composed.
     keys : gives every full key that the config has, for "did you mean".
     options : names of a config group's options.
+    groups : gives the names of all config groups.
+    can_be_read : whether an override, as it stands in a shell, has the grammar of one.
     """
     causes = list(_causes(error))
     for cause in causes:
         if missing := getattr(cause, "missing_cfg_file", None):
-            group, _, name = str(missing).partition("/")
+            # A group of Hydra has two words. Of ours the rest may be a folder in the group.
+            group, name = re.fullmatch(r"(hydra/[^/]*|[^/]*)/?(.*)", str(missing)).groups()
             return unknown_option(group, name, options(group)) if name else ConfigError(_first_line(cause))
     text = str(causes[0])
     if ours := text.partition(f"{ConfigError.__name__} raised while resolving interpolation: ")[2]:
@@ -53,23 +74,31 @@ def one_line(error: BaseException, keys: Callable[[], Iterable[str]], options: O
     if text.startswith("Ambiguous value for argument"):
         argument = text.split("'")[1]
         key, _, values = argument.partition("=")
-        return ConfigError(f"'{argument}' is a sweep: add -m to run them all, or write '{key}=[{values}]' for a list")
+        as_list, as_text = shlex.quote(f"{key}=[{values}]"), override(key, values)
+        rule = "add -m to run them all"
+        return ConfigError(f"'{argument}' is a sweep: {rule}, or write {as_list} for a list, {as_text} for text")
     if found := re.match(r"Could not append to config\. An item is already at '(.*)'\.", text):
         return ConfigError(f"'{found[1]}' is there already; '+' adds what is not: set it without")
     if text.startswith("Config group override must be"):
         way_out = "'kdg list' shows them, 'none' is one where it may be absent"
         return ConfigError(f"a config group takes the name of one of its options; {way_out}")
     if text.startswith("Could not override") and (known := getattr(causes[-1], "full_key", None)):
-        return unknown_key(str(known), keys())
-    if override := getattr(causes[0], "override", None):
-        return _unreadable(str(override), _first_line(causes[-1]))
+        return unknown_group(str(known), groups()) if "/" in str(known) else unknown_key(str(known), keys())
+    if word := getattr(causes[0], "override", None):
+        return _unreadable(str(word), _first_line(causes[-1]), can_be_read)
     return _about_the_root(causes[-1])
 
 
-def _unreadable(override: str, why: str) -> ConfigError:
-    if "=" not in override:
-        return ConfigError(f"'{override}' says no value; write {override}=…")
-    return ConfigError(f"cannot read '{override}' ({why}); brackets come in pairs, and a value with other signs in quotes: \"key='a (b)'\"")
+def _unreadable(word: str, why: str, can_be_read: Callable[[str], bool]) -> ConfigError:
+    if "=" not in word:
+        way_out = "a value that has blanks stands in quotes: 'key=\"a b\"'"
+        return ConfigError(f"'{word}' has no value; write {shlex.quote(word)}=…, or {way_out}")
+    key, _, value = word.partition("=")
+    found = f"cannot read '{word}' ({why})"
+    if not value.lstrip().startswith(("[", "{")) and can_be_read(override(key, value)):
+        return ConfigError(f"{found}; if it is text, write {override(key, value)}")
+    rule = "brackets come in pairs, and text with other signs in quotes"
+    return ConfigError(f"{found}; {rule}: 'key=[\"a (b)\"]'")
 
 
 def _about_the_root(root: BaseException) -> ConfigError:

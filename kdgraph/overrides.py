@@ -7,6 +7,8 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
+from kdgraph.wording import printable
+
 # Words that the grammar reads as something else than text, or that a reader may take for something else.
 _NOT_TEXT = {"null", "true", "false", "nan", "inf", "yes", "no", "on", "off"}
 _PLAIN_WORD = re.compile(r"[A-Za-z_][\w./-]*", re.ASCII)
@@ -46,7 +48,29 @@ def override(key: str, value: Any) -> str:
     >>> print(override("dataset.drop", ["age", "zip code"]), override("dataset.task", "classification"))
     'dataset.drop=[age,"zip code"]' dataset.task=classification
     """
-    return shlex.quote(f"{key}={as_value(value)}")
+    return _shell_word(f"{key}={as_value(value)}")
+
+
+def _shell_word(word: str) -> str:
+    r"""Return one word for bash, zsh or any shell of POSIX.1-2024.
+
+    Control characters, and those that change the direction of text, are written as escapes in
+    ``$'…'``: a message stays on its line, and no name in a file controls the terminal.
+    """
+    if printable(word) == word:
+        return shlex.quote(word)
+    text = "".join(_escaped(character) for character in word)
+    return f"$'{text}'"
+
+
+def _escaped(character: str) -> str:
+    if character in "\\'":
+        return "\\" + character
+    if printable(character) == character:
+        return character
+    # Three octal digits have an end; the digits of \x would go on into the text.
+    code = ord(character)
+    return f"\\{code:03o}" if code < 128 else f"\\U{code:08x}"
 
 
 def _text(text: str) -> str:

@@ -16,6 +16,7 @@ from numbers import Integral, Real
 from typing import Annotated, Any, Literal, Union
 
 from kdgraph.errors import ParameterError
+from kdgraph.overrides import override
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,24 @@ def check_value(name: str, value: Any, annotation: Any) -> None:
     """
     problem = _problem(value, annotation)
     if problem:
-        raise ParameterError(f"{name} must be {problem}, got {value!r}")
+        raise ParameterError(f"{name} must be {problem}, got {value!r}{_as_text_or_list(name, value, annotation)}")
+
+
+def _as_text_or_list(name: str, value: Any, annotation: Any) -> str:
+    """Return the override that gives the number as text or the value as a list, if one is valid.
+
+    A column may be named 1, which a command line reads as a number. Only keys of a config, which
+    have a group in front, have overrides.
+    """
+    items = value if isinstance(value, list | tuple) else [value]
+    if "." not in name or not items or not all(isinstance(item, str | float | int) for item in items):
+        return ""
+    texts = [item if isinstance(item, str) else str(item) for item in items]
+    alone = [texts[0]] if items is not value else []
+    for candidate in (*alone, list(items), texts):
+        if candidate != value and _problem(candidate, annotation) is None:
+            return f"; write {override(name, candidate)}"
+    return ""
 
 
 def allows_null(annotation: Any) -> bool:

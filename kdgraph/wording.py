@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Sequence
 
 
@@ -21,3 +22,16 @@ def some(names: Sequence[str], at_most: int = 5) -> str:
     'a, b and 1 more'
     """
     return ", ".join(names[:at_most]) + (f" and {len(names) - at_most} more" if len(names) > at_most else "")
+
+
+def printable(text: str) -> str:
+    r"""Return ``text`` on one line, with control and direction characters as escapes.
+
+    Names and cells of files go into messages. A line break in one must not end the line, nor an
+    escape sequence reach the terminal.
+
+    >>> print(printable("Revenue\n(USD)"))
+    Revenue\n(USD)
+    """
+    hidden = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+    return "".join(repr(c)[1:-1] if unicodedata.category(c) in hidden else c for c in text)

@@ -191,7 +191,7 @@ BAD_COLUMNS = {
     "two groups": (
         csv(good(who=["Ada", "Bob"] * 30)),
         [*CSV, "dataset.split_groups=who"],
-        "my has 2 groups, and each of 3 roles needs its own; give split=random",
+        "my has 2 groups, and each of 3 roles needs its own; give dataset.split=random",
     ),
     "an unknown role": (
         csv(good(part=["train", "test", "dev"] * 20)),
@@ -266,7 +266,7 @@ BAD_SPLITS = {
         csv(good(label=["maybe" if i == 9 else "yes" if i % 2 else "no" for i in range(60)])),
         CSV,
         "my: too few rows to calibrate, class 'maybe' has 0 of the 12 calibration rows and needs 2; "
-        "raise n_calibration, or leave rare classes out (rare=drop)",
+        "raise dataset.n_calibration, or leave rare classes out (dataset.rare=drop)",
     ),
     "too few rows": (
         csv(good(60)),

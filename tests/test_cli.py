@@ -57,13 +57,26 @@ N_EXPERIMENTS = len(list((CONF / "experiment").rglob("[!_]*.yaml")))
         (["run", "dataset.scale=minmax"], "dataset.scale must be one of none, min_max, max_norm, got 'minmax'"),
         (
             ["run", "seed=[1"],
-            "cannot read 'seed=[1' (no viable alternative at input '[1'); brackets come in pairs, and a value with other signs in quotes: "
-            "\"key='a (b)'\"",
+            "cannot read 'seed=[1' (no viable alternative at input '[1'); brackets come in pairs, and text with other signs in quotes: "
+            "'key=[\"a (b)\"]'",
         ),
-        (["run", "dataset"], "'dataset' says no value; write dataset=…"),
+        (
+            ["run", "dataset.path=my (1).csv"],
+            "cannot read 'dataset.path=my (1).csv' (mismatched input '.' expecting <EOF>); "
+            "if it is text, write 'dataset.path=\"my (1).csv\"'",
+        ),
+        (
+            ["run", "dataset"],
+            "'dataset' has no value; write dataset=…, or a value that has blanks stands in quotes: 'key=\"a b\"'",
+        ),
+        (["run", "hydra/launcher=ray"], "no hydra/launcher named 'ray' (available: basic, joblib, submitit_local, submitit_slurm)"),
+        (
+            ["run", "dataset=table", "dataset.path=x.csv", "dataset.target=1"],
+            "dataset.target must be a string or a list, got 1; write 'dataset.target=\"1\"'",
+        ),
         (["run", "+seed=1"], "'seed' is there already; '+' adds what is not: set it without"),
         (["run", "preprocess=foo"], "no preprocess named 'foo' (available: default, design, none, one_hot, ordinal, standardized, topics)"),
-        (["run", "seed=0,1"], "'seed=0,1' is a sweep: add -m to run them all, or write 'seed=[0,1]' for a list"),
+        (["run", "seed=0,1"], "'seed=0,1' is a sweep: add -m to run them all, or write 'seed=[0,1]' for a list, 'seed=\"0,1\"' for text"),
         (["run", "-m", "seed=interval(0,1)"], "'seed=interval(0,1)' has no end; a sweep needs range(), glob() or values with commas"),
         (["run", "dataset.name=${nope}"], "dataset.name: Interpolation key 'nope' not found"),
         (["run", "~parent"], "parent was removed, and no run can do without it; choose one of 'kdg list parent'"),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shlex
+import subprocess
 
+import pytest
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hypothesis import example, given
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
 from kdgraph.overrides import override
+from kdgraph.wording import printable
 
 WORDS = ["null", "True", "nan", "1e5", "1_000", "a'b", 'a"b', "\\", "a\\'", 'a\\"', "${x}", "\\${x}", "a b ", "[1]", "x=y,z"]
 WORDS += ["°C", "$HOME", "!x", "`ls`", "~", "#1", "été", "-5", "01"]
@@ -26,3 +29,12 @@ def test_a_pasted_override_is_read_back_with_the_same_types(values):
     ConfigLoaderImpl._apply_overrides_to_config(OverridesParser.create().parse_overrides([word]), config)
     read = OmegaConf.to_container(config, resolve=True)["dataset"]["missing"]
     assert [(type(value), value) for value in read] == [(type(value), value) for value in values]
+
+
+@pytest.mark.parametrize("text", ["Revenue\n(USD)", "a\x1b[31m1'b", 'tab\t"x"\\', "a\u202eb\u2028c", "\r\x017", "é\n$HOME `ls` 9"])
+def test_control_characters_stay_on_the_line_and_are_read_back(text):
+    word = override("dataset.drop", [text])
+    assert word == printable(word)
+    pasted = subprocess.run(["bash", "-c", f"printf %s {word}"], capture_output=True, check=True)
+    read = OverridesParser.create().parse_override(pasted.stdout.decode()).value()
+    assert [str(value) for value in read] == [text]

@@ -26,7 +26,8 @@ def rows_by_role(table: Dataset, sizes: Sizes, split: SplitBy, rng: np.random.Ge
     counts = (sizes.of_scores if table.given_scores else sizes.of_table)(table.name, len(table.y))
     wanted = [counts.test, counts.calibration, counts.train]
     if split == "group" and table.split_groups is None:
-        raise DataError(f"{table.name} has no groups to keep together; name their column (split_groups), or give split=random")
+        way_out = "name their column (dataset.split_groups; of dataset=arrays an array split_groups)"
+        raise DataError(f"{table.name} has no groups to keep together; {way_out}, or give dataset.split=random")
     if split == "group" or (split == "auto" and table.split_groups is not None):
         test, calibration, train = grouped_parts(table.name, strata, table.split_groups, wanted, rng)
     else:
@@ -98,7 +99,7 @@ def grouped_parts(name: str, y: np.ndarray, groups: np.ndarray | None, sizes: Se
     """
     values, group = np.unique(np.asarray(groups), return_inverse=True)
     if len(values) < len(sizes):
-        raise DataError(f"{name} has {len(values)} groups, and each of {len(sizes)} roles needs its own; give split=random")
+        raise DataError(f"{name} has {len(values)} groups, and each of {len(sizes)} roles needs its own; give dataset.split=random")
     rows_of_class = np.zeros((len(values), int(y.max()) + 1))
     np.add.at(rows_of_class, (group, y), 1)
     orders = [rng.permutation(len(values)) for _ in range(ORDERS)]

@@ -33,7 +33,7 @@ def without_classes(table: Dataset, left_out: LeftOut, split: SplitBy, rng: np.r
     if left_out is None or (not isinstance(left_out, int) and not len(left_out)):
         return table, None
     if table.task != "classification":
-        raise DataError(f"{table.name} has a target to regress on, and dataset.left_out leaves out classes; give left_out=null")
+        raise DataError(f"{table.name} has a target to regress on, and dataset.left_out leaves out classes; give dataset.left_out=null")
     if table.given_scores:
         raise DataError(f"{table.name} has the scores of a model that has seen every class; give dataset.left_out=null")
     gone = _positions(table, left_out, rng)

@@ -136,7 +136,9 @@ class Sizes:
             too_many = counts.train + counts.calibration > found.train
         if too_many or test > found.test:
             prescribed = f"{found.train} training, {found.calibration} calibration and {found.test} test rows"
-            raise DataError(f"{name} comes with {prescribed}, too few for {self._asked(counts)}; ask for fewer, or give split=random")
+            raise DataError(
+                f"{name} comes with {prescribed}, too few for {self._asked(counts)}; ask for fewer, or give dataset.split=random"
+            )
         return _checked(name, counts)
 
     def _testing(self, n: int, *, default: float) -> int:

@@ -155,13 +155,13 @@ def _check_classes(train: Dataset, calibration: Dataset) -> None:
     """Every class, so also each one that test has, needs rows to be learnt from and to be calibrated on."""
     for position, label in enumerate(train.classes.tolist()):
         if not (train.y == position).any():
-            remedy = "ask for more, or leave rare classes out (rare=drop)"
+            remedy = "ask for more, or leave rare classes out (dataset.rare=drop)"
             raise DataError(f"{train.name}: class {label!r} has no training row among {len(train.y)}; {remedy}")
         found = int((calibration.y == position).sum())
         if found < CALIBRATION_ROWS_OF_A_CLASS:
             raise DataError(
                 f"{train.name}: too few rows to calibrate, class {label!r} has {found} of the {len(calibration.y)} calibration rows and "
-                f"needs {CALIBRATION_ROWS_OF_A_CLASS}; raise n_calibration, or leave rare classes out (rare=drop)"
+                f"needs {CALIBRATION_ROWS_OF_A_CLASS}; raise dataset.n_calibration, or leave rare classes out (dataset.rare=drop)"
             )
 
 

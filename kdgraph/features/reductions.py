@@ -17,7 +17,7 @@ from kdgraph.errors import ParameterError
 
 Reduction = Literal["none", "pca", "tsne", "umap"]
 """pca: principal components; of leaves, which are sparse, singular vectors without centring. tsne: only of the rows that it was fitted
-on (:class:`JointEmbedding`). umap: ``pip install kdgraph[umap]``. Of leaves both begin with :data:`BEFORE` singular vectors."""
+on (:class:`JointEmbedding`). umap: ``pip install 'kdgraph[umap]'``. Of leaves both begin with :data:`BEFORE` singular vectors."""
 DIMENSIONS: dict[str, int] = {"pca": 20, "tsne": 2, "umap": 2}
 """As Luo et al., Section 3.2, have them for tables; for images they take 50 principal components, and 3 dimensions of t-SNE."""
 BEFORE = 50
@@ -137,7 +137,7 @@ def dense(features: Any) -> np.ndarray:
 
 def _umap(dimensions: int, random_state: Any) -> UmapEmbedding:
     if find_spec("umap") is None:
-        raise ParameterError("reduce=umap needs umap-learn: pip install kdgraph[umap]")
+        raise ParameterError("reduce=umap needs umap-learn: pip install 'kdgraph[umap]'")
     return UmapEmbedding(dimensions, random_state)
 
 

@@ -102,7 +102,7 @@ def check_package(metric: Metric[...]) -> None:
     """Raise :class:`ConfigError`, with what to install, unless the package that the metric needs is there."""
     if metric.package and find_spec(metric.package[0]) is None:
         package, extra = metric.package
-        raise ConfigError(f"{metric.__name__} needs {package}: pip install kdgraph[{extra}]")
+        raise ConfigError(f"{metric.__name__} needs {package}: pip install 'kdgraph[{extra}]'")
 
 
 def _with_checked_inputs(function: Callable[P, Any]) -> Callable[P, Any]:

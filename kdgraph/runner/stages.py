@@ -115,14 +115,14 @@ def _fitted_after(estimator: Any, splits: Splits, protocol: Protocol, sets: Call
     if getattr(estimator, "takes_groups", False):
         if held.groups is None:
             what = f"{splits.train.name} has no groups, and {type(estimator).__name__} does something for each of them"
-            raise DataError(f"{what}; name their column: dataset.group=…")
+            raise DataError(f"{what}; name their column: dataset.group=… (of dataset=arrays an array groups)")
         if held.groups_are_target:
             what = f"the groups of {train.name} are its target, and {type(estimator).__name__} would be told the label of each test row"
             raise DataError(f"{what}; name another column for dataset.group, or choose a method that treats no group apart")
         more |= {"groups": train.groups, "groups_calibration": held.groups}
     if not len(held.y):
         what = f"all {len(splits.test.y):,} rows of {splits.test.name} test, and {type(estimator).__name__} has none to be fitted on"
-        raise DataError(f"{what}; lower n_test, or give protocol=paper to a method that its paper fits on test rows")
+        raise DataError(f"{what}; lower dataset.n_test, or give protocol=paper to a method that its paper fits on test rows")
     return estimator.fit(train.X, train.y, X_calibration=held.X, y_calibration=held.y, **more)
 
 

@@ -162,7 +162,9 @@ def test_counts_where_the_source_prescribes_roles(asked, found, expected):
     ],
 )
 def test_more_than_the_source_prescribes(asked, wanted):
-    message = f"mnist comes with 100 training, 0 calibration and 40 test rows, too few for {wanted}; ask for fewer, or give split=random"
+    message = (
+        f"mnist comes with 100 training, 0 calibration and 40 test rows, too few for {wanted}; ask for fewer, or give dataset.split=random"
+    )
     with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
         asked.of_roles("mnist", Counts(100, 0, 40))
 

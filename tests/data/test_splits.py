@@ -139,13 +139,13 @@ def test_a_regression_table_is_divided_without_classes():
         (
             ["a"] * 40 + ["b"] * 3,
             {},
-            "toy: too few rows to calibrate, class 'b' has 1 of the 9 calibration rows and needs 2; raise n_calibration, "
-            "or leave rare classes out (rare=drop)",
+            "toy: too few rows to calibrate, class 'b' has 1 of the 9 calibration rows and needs 2; raise dataset.n_calibration, "
+            "or leave rare classes out (dataset.rare=drop)",
         ),
         (
             [0] * 40 + [1] * 8,
             {"n_train": 2, "n_calibration": 20},
-            "toy: class 1 has no training row among 2; ask for more, or leave rare classes out (rare=drop)",
+            "toy: class 1 has no training row among 2; ask for more, or leave rare classes out (dataset.rare=drop)",
         ),
         ([0, 1] * 5, {"n_test": 12}, "toy has 10 rows, too few for n_test 12; ask for fewer"),
     ],
@@ -156,7 +156,7 @@ def test_tables_that_cannot_be_split(labels, sizes, message):
 
 
 def test_a_simulated_class_may_be_missing_too():
-    message = r"^trunk: class [01] has no training row among 1; ask for more, or leave rare classes out \(rare=drop\)$"
+    message = r"^trunk: class [01] has no training row among 1; ask for more, or leave rare classes out \(dataset.rare=drop\)$"
     with pytest.raises(DataError, match=message):
         make_splits(Trunk(), n_train=1, n_calibration=50, rng=rng())
 
@@ -225,8 +225,12 @@ def test_groups_stay_together():
 @pytest.mark.parametrize(
     ("groups", "message"),
     [
-        (None, "toy has no groups to keep together; name their column (split_groups), or give split=random"),
-        (np.arange(100) % 2, "toy has 2 groups, and each of 3 roles needs its own; give split=random"),
+        (
+            None,
+            "toy has no groups to keep together; name their column (dataset.split_groups; "
+            "of dataset=arrays an array split_groups), or give dataset.split=random",
+        ),
+        (np.arange(100) % 2, "toy has 2 groups, and each of 3 roles needs its own; give dataset.split=random"),
     ],
 )
 def test_groups_that_cannot_be_kept_together(groups, message):

@@ -65,7 +65,7 @@ def test_in_sample_all_rows_may_test(records):
 def test_held_out_needs_rows_to_calibrate(records, method, name):
     with pytest.raises(DataError) as raised:
         records(f"method={method}", "dataset.n_test=1.0")
-    rule = "lower n_test, or give protocol=paper to a method that its paper fits on test rows"
+    rule = "lower dataset.n_test, or give protocol=paper to a method that its paper fits on test rows"
     assert str(raised.value) == f"all 900 rows of softmax test, and {name} has none to be fitted on; {rule}"
 
 

@@ -130,7 +130,8 @@ def from_frame(
     declared = kinds.get(target) if isinstance(target, str) and options.threshold is None else None
     y, classes, task = encode_target(name, labels, options.task, declared, columns=True)
     groups, group_names = (None, ()) if options.group is None else groups_of(name, "group", frame, options.group)
-    X, categories = encode_features(name, features, kinds, options.missing)
+    given = {"drop": options.drop, "categorical": options.categorical, "parse_dates": options.parse_dates}
+    X, categories = encode_features(name, features, kinds, options.missing, given)
     if options.first_numeric is not None:
         chosen = _first_numeric(name, categories, options.first_numeric)
         features, X, categories = features.iloc[:, chosen], X[:, chosen], (None,) * len(chosen)

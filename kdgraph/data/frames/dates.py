@@ -11,6 +11,7 @@ import pandas as pd
 from pandas.api.types import is_datetime64_any_dtype, is_timedelta64_dtype
 
 from kdgraph.data.frames.missing import Missing, plain
+from kdgraph.data.frames.wording import NamedColumn
 from kdgraph.errors import DataError
 from kdgraph.overrides import override
 from kdgraph.wording import some
@@ -162,11 +163,12 @@ def rule_of(form: str) -> str:
     return "a length of time such as 1 days 06:00:00" if form == DURATION else f"a date or time such as {_example(form)}"
 
 
-def way_out(column: pd.Series, missing: Missing, strays: Sequence[str] = ()) -> str | None:
+def way_out(where: NamedColumn, column: pd.Series, missing: Missing, strays: Sequence[str] = ()) -> str | None:
     """Return the overrides that turn a column of dates into numbers, None where it has no format that is known.
 
     Parameters
     ----------
+    where : the column in messages.
     column : [n] of dates, of text that is dates, or of a few ``strays`` among them.
     missing : cells that are missing already.
     strays : texts that are no dates.
@@ -176,7 +178,6 @@ def way_out(column: pd.Series, missing: Missing, strays: Sequence[str] = ()) -> 
     found = formats_of(column) if column.notna().any() else []
     if not found or len(strays) > 5:
         return None
-    parts = [override("dataset.parse_dates", [str(column.name)])]
-    parts += [override("dataset.missing", [*sorted(missing.words), *strays])] if strays else []
+    parts = [where.as_dates(), *([where.without(strays)] if strays else [])]
     ambiguous = some([override("dataset.date_format", form) for form in found[:2]]) if len(found) > 1 else ""
     return " ".join(parts) + (f" with {ambiguous.replace(', ', ' or ')}" if ambiguous else "")

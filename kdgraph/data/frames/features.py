@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,8 @@ from kdgraph.data.frames.dates import is_date_type, way_out
 from kdgraph.data.frames.missing import LARGEST, Missing, plain
 from kdgraph.data.frames.numbers import check_not_merged, exact_numbers, is_number, typed, whole_numbers_of
 from kdgraph.data.frames.text_numbers import Mixture, described, mixture_of, sort_of
+from kdgraph.data.frames.wording import NamedColumn
 from kdgraph.errors import DataError
-from kdgraph.overrides import override
 
 Categories = tuple[str, ...] | None
 
@@ -25,10 +26,16 @@ FREE_TEXT_VALUES = 1000
 """Text with more distinct values than this, in more than half of the rows, is no category."""
 NAMED_ROWS = 20
 """With more rows than this, text that is different in each of them is taken for their names."""
+MOST_TEXTS = 12
+"""Texts among numbers that a message offers to read as missing."""
 
 
 def encode_features(
-    table: str, features: pd.DataFrame, kinds: Mapping[str, Kind], missing: Sequence[str | float] = ()
+    table: str,
+    features: pd.DataFrame,
+    kinds: Mapping[str, Kind],
+    missing: Sequence[str | float] = (),
+    given: Mapping[str, Sequence[Any]] = MappingProxyType({}),
 ) -> tuple[np.ndarray, tuple[Categories, ...]]:
     """Encode every column of ``features``.
 
@@ -38,6 +45,7 @@ def encode_features(
     features : [n, d].
     kinds : kinds of columns that are not to be guessed.
     missing : cells to read as missing.
+    given : other lists that the data set has, ``drop`` and ``categorical``, for messages.
 
     Returns
     -------
@@ -50,19 +58,21 @@ def encode_features(
         If a column holds dates, infinity, numbers from 1e18 on, text among numbers, free text, or nothing.
     """
     empty = Missing.of(missing)
+    given = {**given, "missing": missing}
     X = np.empty(features.shape)
     categories: list[Categories] = [None] * features.shape[1]
     plain_numbers = [j for j, (name, dtype) in enumerate(features.dtypes.items()) if _is_plain(dtype) and name not in kinds]
     for j in plain_numbers:
-        name, values = features.columns[j], features.iloc[:, j].to_numpy()
-        check_not_merged(f"{table}: column '{name}'", values, _as_names_or_dropped(name))
+        where = NamedColumn(table, str(features.columns[j]), given)
+        values = features.iloc[:, j].to_numpy()
+        check_not_merged(str(where), values, _as_names_or_dropped(where))
         X[:, j] = values
     for j in sorted(set(range(features.shape[1])) - set(plain_numbers)):
-        X[:, j], categories[j] = _encode(table, features.iloc[:, j], kinds.get(features.columns[j]), empty)
+        X[:, j], categories[j] = _encode(table, features.iloc[:, j], kinds.get(features.columns[j]), empty, given)
     if len(empty.numbers):
         numeric = [j for j, names in enumerate(categories) if names is None]
         X[:, numeric] = np.where(np.isin(X[:, numeric], empty.numbers), np.nan, X[:, numeric])
-    check_numbers(table, X, list(features.columns))
+    check_numbers(table, X, list(features.columns), given)
     return X, tuple(categories)
 
 
@@ -71,19 +81,21 @@ def _is_plain(dtype: Any) -> bool:
     return isinstance(dtype, np.dtype) and dtype.kind in "biuf"
 
 
-def _encode(table: str, column: pd.Series, kind: Kind | None, missing: Missing) -> tuple[np.ndarray, Categories]:
+def _encode(
+    table: str, column: pd.Series, kind: Kind | None, missing: Missing, given: Mapping[str, Sequence[Any]]
+) -> tuple[np.ndarray, Categories]:
     """One column as floats, and the names of its codes."""
-    where = f"{table}: column '{column.name}'"
+    where = NamedColumn(table, str(column.name), given)
     column = typed(column)
     dtype = column.dtype
     if is_complex_dtype(dtype):
-        raise DataError(f"{where} holds complex numbers; split them into real columns, or {override('dataset.drop', [str(column.name)])}")
+        raise DataError(f"{where} holds complex numbers; split them into real columns, or {where.dropped()}")
     if kind == "categorical":
         return _codes(column, missing)
     if is_date_type(column):
         raise _dates(where, column, column.dropna().iloc[0] if column.notna().any() else dtype, missing)
     if is_number(dtype):
-        check_not_merged(where, exact_numbers(column.dropna()), _as_names_or_dropped(column.name))
+        check_not_merged(str(where), exact_numbers(column.dropna()), _as_names_or_dropped(where))
     if is_numeric_dtype(dtype) or is_bool_dtype(dtype):
         return column.to_numpy(dtype=np.float64, na_value=np.nan), None
     if isinstance(dtype, pd.CategoricalDtype) and kind is None:
@@ -91,7 +103,7 @@ def _encode(table: str, column: pd.Series, kind: Kind | None, missing: Missing) 
     return _encode_text(where, column, kind, missing)
 
 
-def _encode_text(where: str, column: pd.Series, kind: Kind | None, missing: Missing) -> tuple[np.ndarray, Categories]:
+def _encode_text(where: NamedColumn, column: pd.Series, kind: Kind | None, missing: Missing) -> tuple[np.ndarray, Categories]:
     """A column of text or objects: numbers if all of its cells are some, else names."""
     codes, values = _distinct(where, column)
     found = infer_dtype(values, skipna=True)
@@ -103,17 +115,17 @@ def _encode_text(where: str, column: pd.Series, kind: Kind | None, missing: Miss
     stays = np.array([word not in missing.words for word in words], dtype=bool)
     numbers = pd.to_numeric(pd.Series(words), errors="coerce").to_numpy(dtype=np.float64)
     if not (stays & np.isnan(numbers)).any():  # no cell that is not a number, or no cell
-        check_not_merged(where, whole_numbers_of(words[stays]), _as_names_or_dropped(column.name))
+        check_not_merged(str(where), whole_numbers_of(words[stays]), _as_names_or_dropped(where))
         return _at(codes, np.where(stays, numbers, np.nan)), None
     rows = np.bincount(codes[codes >= 0], minlength=len(words))
     found = mixture_of(words[stays], rows[stays])
     if found.sort == "number" or (kind == "numeric" and found.sort is None):
-        raise _text_among_numbers(where, column, codes, words, stays & np.isnan(numbers), missing)
+        raise _text_among_numbers(where, codes, words, stays & np.isnan(numbers))
     if found.sort == "date":
         raise _dates_in_text(where, column, words[stays], found, missing)
     if found.sort is not None:
-        _refuse_or_warn_of_text(where, column, words[stays], found)
-    _check_text(where, column, words[stays], int(rows[stays].sum()))
+        _refuse_or_warn_of_text(where, words[stays], found)
+    _check_text(where, words[stays], int(rows[stays].sum()))
     return _codes(column, missing)
 
 
@@ -159,15 +171,13 @@ def _are_missing(values: np.ndarray, words: Iterable[str], numbers: np.ndarray) 
     return np.array([int(value) in whole for value in values], dtype=bool) if whole else np.zeros(len(values), dtype=bool)
 
 
-def _distinct(where: str, column: pd.Series) -> tuple[np.ndarray, np.ndarray]:
+def _distinct(where: NamedColumn, column: pd.Series) -> tuple[np.ndarray, np.ndarray]:
     """Codes Int[n] (-1: missing) and the distinct cells in the order of their first rows."""
     try:
         codes, values = pd.factorize(column)
     except TypeError as error:
         found = type(column.dropna().iloc[0]).__name__
-        raise DataError(
-            f"{where} has cells of type {found}; a feature is a number or text: {override('dataset.drop', [str(column.name)])}"
-        ) from error
+        raise DataError(f"{where} has cells of type {found}; a feature is a number or text: {where.dropped()}") from error
     return codes, np.asarray(values, dtype=object)
 
 
@@ -176,71 +186,81 @@ def _at(codes: np.ndarray, values: np.ndarray) -> np.ndarray:
     return np.append(values, np.nan)[codes]
 
 
-def _dates(where: str, column: pd.Series, example: Any, missing: Missing, strays: Sequence[str] = ()) -> DataError:
+def _dates(where: NamedColumn, column: pd.Series, example: Any, missing: Missing, strays: Sequence[str] = ()) -> DataError:
     """Dates, and how to use them or leave them out; ``strays`` are the texts among them that are none."""
     others = f", and {strays[0]!r}, which is none" if strays else ""
-    as_days = way_out(column, missing, strays)
+    as_days = way_out(where, column, missing, strays)
     remedy = f"{as_days} turns it into days since 1970-01-01" if as_days else "turn it into numbers such as days or months"
-    drop = override("dataset.drop", [str(column.name)])
-    return DataError(f"{where} holds dates or times ({example}){others}; {remedy}, {drop} leaves it out")
+    return DataError(f"{where} holds dates or times ({example}){others}; {remedy}, {where.dropped()} leaves it out")
 
 
-def _dates_in_text(where: str, column: pd.Series, words: np.ndarray, found: Mixture, missing: Missing) -> DataError:
+def _dates_in_text(where: NamedColumn, column: pd.Series, words: np.ndarray, found: Mixture, missing: Missing) -> DataError:
     strays = [word for word in words if sort_of(word).sort != "date"]
     return _dates(where, column, words[found.first], missing, strays)
 
 
-def _as_names_or_dropped(name: Any) -> str:
-    categorical, drop = (override(f"dataset.{key}", [str(name)]) for key in ("categorical", "drop"))
-    return f"if they are names, {categorical} takes them as such, and {drop} leaves them out"
+def _as_names_or_dropped(where: NamedColumn) -> str:
+    return f"if they are names, {where.of_names()} takes them as such, and {where.dropped()} leaves them out"
 
 
-def _refuse_or_warn_of_text(where: str, column: pd.Series, words: np.ndarray, found: Mixture) -> None:
+def _refuse_or_warn_of_text(where: NamedColumn, words: np.ndarray, found: Mixture) -> None:
     """Raise for numbers that are written so that they are read as text; of a few with a unit, which may be names, warn."""
-    as_names = override("dataset.categorical", [str(column.name)])
     numbers = f"{where} has {described(found)}, such as {words[found.first]!r}"
     if found.sort == "unit" and len(words) <= NAMED_ROWS:
-        used = f"which are used as names; if they are numbers, write them without it, else {as_names} confirms it"
+        used = f"which are used as names; if they are numbers, write them without it, else {where.of_names()} confirms it"
         warnings.warn(f"{numbers}, {used}", stacklevel=2)
         return
-    raise DataError(f"{numbers}, which are read as text; write plain numbers such as 1234.5, or {as_names} takes them as names")
+    raise DataError(f"{numbers}, which are read as text; write plain numbers such as 1234.5, or {where.of_names()} takes them as names")
 
 
-def _text_among_numbers(
-    where: str, column: pd.Series, codes: np.ndarray, words: np.ndarray, bad: np.ndarray, missing: Missing
-) -> DataError:
+def _text_among_numbers(where: NamedColumn, codes: np.ndarray, words: np.ndarray, bad: np.ndarray) -> DataError:
     """The first cell that is no number, and what to do about it."""
     row = int(np.flatnonzero(np.append(bad, False)[codes])[0])
-    texts = words[bad].tolist()[:5]
+    texts = words[bad].tolist()
     it = "it" if len(texts) == 1 else "such cells"
-    as_names = override("dataset.categorical", [str(column.name)])
-    remedy = f"{override('dataset.missing', [*sorted(missing.words), *texts])} reads {it} as missing, {as_names} takes all as names"
+    remedy = f"{where.of_names()} takes all as names"
+    if len(texts) <= MOST_TEXTS:  # part of them would lead back to this message
+        remedy = f"{where.without(texts)} reads {it} as missing, {remedy}"
     return DataError(f"{where} has {words[codes[row]]!r} in row {row}, and most of its cells are numbers; {remedy}")
 
 
-def _check_text(where: str, column: pd.Series, words: np.ndarray, rows: int) -> None:
+def _check_text(where: NamedColumn, words: np.ndarray, rows: int) -> None:
     """Raise if text is different almost everywhere; warn if it is different everywhere in a small table."""
-    way_out = override("dataset.drop", [str(column.name)])
+    way_out = where.dropped()
     if len(words) > FREE_TEXT_VALUES and len(words) > rows / 2:
         raise DataError(f"{where} has {len(words):,} different texts in {rows:,} rows, which are no categories; leave it out: {way_out}")
     if len(words) == rows > NAMED_ROWS:
         warnings.warn(f"{where} has a different text in each of {rows} rows and tells nothing of new ones; {way_out}", stacklevel=2)
 
 
-def check_numbers(table: str, X: np.ndarray, columns: Sequence[str]) -> None:
-    """Raise DataError if a feature of X: Float64[n, d] has nothing in it, infinity, or a number from 1e18 on."""
+def check_numbers(table: str, X: np.ndarray, columns: Sequence[str], given: Mapping[str, Sequence[Any]] | None = None) -> None:
+    """Raise DataError if a feature is empty, or has infinity or a number from 1e18 on.
+
+    Parameters
+    ----------
+    table : name, for messages.
+    X : Float64[n, d].
+    columns : names of the d features.
+    given : the lists ``drop`` and ``missing`` of the data set, which messages extend; None where
+        it has no such keys, because its rows are an array.
+    """
     largest = np.fmax(np.fmax.reduce(X, axis=0), -np.fmin.reduce(X, axis=0))
     if (empty := np.isnan(largest)).any():
         names = [columns[j] for j in np.flatnonzero(empty).tolist()]
-        raise DataError(f"{table}: column '{names[0]}' has no value in any row; leave it out: {override('dataset.drop', names)}")
+        where = NamedColumn(table, names[0], given or {})
+        way_out = "remove it from the array" if given is None else f"leave it out: {where.dropped(*names[1:])}"
+        raise DataError(f"{where} has no value in any row; {way_out}")
     if (wrong := largest >= LARGEST).any():
         j = int(np.flatnonzero(wrong)[0])
         row = int(np.flatnonzero(np.abs(X[:, j]) >= LARGEST)[0])
-        raise _too_large(f"{table}: column '{columns[j]}' has {X[row, j]:g} in row {row}", X[row, j])
+        raise _too_large(NamedColumn(table, columns[j], given or {}), row, float(X[row, j]), can_be_read=given is not None)
 
 
-def _too_large(found: str, value: float) -> DataError:
+def _too_large(where: NamedColumn, row: int, value: float, *, can_be_read: bool) -> DataError:
+    found = f"{where} has {value!r} in row {row}"
     if np.isinf(value):
-        return DataError(f"{found}, and features must be finite; write a number, or leave the cell empty where it is missing")
+        missing = "leave the cell empty" if can_be_read else "NaN"
+        return DataError(f"{found}, and features must be finite; write a number, or {missing} where it is missing")
     why = "values from 1e18 on are usually codes for missing, and their squares lose all others"
-    return DataError(f"{found}; {why}: {override('dataset.missing', [float(value)])} reads it as missing, else rescale the column")
+    way_out = f"{where.without([value])} reads it as missing" if can_be_read else "write NaN where it is missing"
+    return DataError(f"{found}; {why}: {way_out}, else rescale the column")

@@ -23,9 +23,13 @@ class Missing:
     @classmethod
     def of(cls, cells: Iterable[str | float]) -> Missing:
         """``-1`` is missing as a number and as the text ``-1``."""
+        cells = list(cells)
         words = {plain(cell) for cell in cells}
         numbers = pd.to_numeric(pd.Series(sorted(words), dtype=object), errors="coerce").to_numpy(dtype=np.float64)
-        return cls(frozenset(words), numbers[~np.isnan(numbers)])
+        # A number of 17 digits that pandas reads from text may be off by one in the last place. Both
+        # it and the number itself count: a cell of a file is the one, a cell of a frame the other.
+        exact = [float(cell) for cell in cells if not isinstance(cell, str)]
+        return cls(frozenset(words), np.unique([*numbers[~np.isnan(numbers)], *exact]))
 
 
 def plain(value: Any) -> str:

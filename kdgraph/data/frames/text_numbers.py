@@ -27,6 +27,8 @@ _AFTER = re.compile(rf"\s*(?:{_CODES})")
 _DIGITS = re.compile(r"[.,]?\d+(?:[.,'’_ \u00a0\u2009\u202f]\d+)*[.,]?(?:e[+-]?\d+)?", re.IGNORECASE)
 _UNIT = re.compile(r"\s*((?:[^\W\d_]|[°²³%])(?:[^\W\d_]|[°²³%/*·^. ]){0,14}[23]?)")
 _ORDINAL = {"st", "nd", "rd", "th"}
+# One sign between all groups of three; behind them a decimal point or comma.
+_THOUSANDS = re.compile(r"\d{1,3}(?P<between>[.,'’_\s])\d{3}(?:(?P=between)\d{3})*(?:[.,]\d*)?")
 _SPACES_AND_QUOTES = re.compile(r"[\s'’_]")
 
 
@@ -87,9 +89,8 @@ def _without_sign(text: str) -> tuple[str, bool]:
 
 
 def _in_threes(core: str) -> bool:
-    """Whether the digits stand in groups as of thousands, so that 1.2.3 and 192.168.0.1 are no numbers."""
-    first, *others = re.split(r"[.,'’_\s]", core)
-    return len(first) <= 3 and all(len(group) == 3 for group in others[:-1]) and len(others[-1]) in (1, 2, 3)
+    """Return whether digits stand in groups of three, as of thousands, so that 1_0, 1.2.3 and 192.168.0.1 are no numbers."""
+    return _THOUSANDS.fullmatch(core) is not None
 
 
 class Mixture(NamedTuple):

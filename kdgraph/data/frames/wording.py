@@ -2,10 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 from kdgraph.errors import DataError, did_you_mean
+from kdgraph.overrides import override
 from kdgraph.wording import some
+
+
+@dataclass(frozen=True)
+class NamedColumn:
+    """A column in a message, with the overrides that are a way out.
+
+    An override replaces the whole list under its key. So each one repeats what the list already
+    has; else the second way out would undo the first, and lead back to the first message.
+
+    Attributes
+    ----------
+    table, name : of the table and of its column.
+    given : the lists that the data set already has under ``drop``, ``categorical``, ``missing``
+        and ``parse_dates``.
+
+    Examples
+    --------
+    >>> column = NamedColumn("my", "zip code", {"drop": ["id"]})
+    >>> print(f"{column} is empty; leave it out: {column.dropped()}")
+    my: column 'zip code' is empty; leave it out: 'dataset.drop=[id,"zip code"]'
+    """
+
+    table: str
+    name: str
+    given: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return f"{self.table}: column '{self.name}'"
+
+    def dropped(self, *others: str) -> str:
+        """Return the override that leaves out this column, and others with it."""
+        return self._extended("drop", [self.name, *others])
+
+    def of_names(self) -> str:
+        """Return the override that reads the values of this column as names."""
+        return self._extended("categorical", [self.name])
+
+    def without(self, cells: Sequence[str | float]) -> str:
+        """Return the override that reads such cells as missing."""
+        return self._extended("missing", cells)
+
+    def as_dates(self) -> str:
+        """Return the override that turns the dates of this column into numbers."""
+        return self._extended("parse_dates", [self.name])
+
+    def _extended(self, key: str, values: Sequence[str | float]) -> str:
+        already = list(self.given.get(key, ()))
+        # 1, 1.0 and true are equal and not the same.
+        types = {(type(value), value) for value in already}
+        return override(
+            f"dataset.{key}",
+            [*already, *(value for value in values if (type(value), value) not in types)],
+        )
 
 
 def no_such_column(where: str, key: str, column: str, known: Sequence[str]) -> DataError:

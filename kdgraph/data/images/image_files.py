@@ -12,6 +12,7 @@ from kdgraph.data.dataset import TEST, UNUSED, Dataset
 from kdgraph.data.files.paths import existing, file_stem, said, sha256_of
 from kdgraph.data.images.reading import Part, files_of, read_parts
 from kdgraph.errors import DataError, ParameterError
+from kdgraph.overrides import override
 from kdgraph.parameters import Count, check_parameters
 
 
@@ -94,8 +95,9 @@ class ImageFiles:
         shapes = {(self.channels or c, *(self.size or (h, w))) for c, h, w in (part.images.shape[1:] for part in parts)}
         if len(shapes) > 1:
             some = " and ".join("×".join(map(str, shape)) for shape in sorted(shapes)[:2])
-            key = "size=[28,28]" if len({shape[1:] for shape in shapes}) > 1 else "channels=1"
-            raise DataError(f"{said(self.path)} has images of {len(shapes)} shapes, such as {some}; make them equal: dataset.{key}")
+            size = len({shape[1:] for shape in shapes}) > 1
+            way_out = override("dataset.size", [28, 28]) if size else override("dataset.channels", 1)
+            raise DataError(f"{said(self.path)} has images of {len(shapes)} shapes, such as {some}; make them equal: {way_out}")
         (shape,) = shapes
         made = [like_images_of(tuple(map(int, shape)), part.images) for part in parts]
         done = sorted({words for _, all_of_it in made for words in all_of_it})

@@ -74,7 +74,7 @@ class EncoderNetwork(NetworkClassifier):
     ----------
     model : "resnet20", ours and untrained; "package.module:factory", which is called and gives a torch module from images to features,
         tokens or maps (the last two are averaged); or a folder or name that ``AutoModel`` of transformers loads, from the user's cache or
-        else the network (``pip install kdgraph[encoders]``): its pooled output, or the mean of its last tokens.
+        else the network (``pip install 'kdgraph[encoders]'``): its pooled output, or the mean of its last tokens.
     model_options : keyword arguments of the factory or of ``AutoModel``.
     weights : "pretrained": those that come with the model (those that a factory gives, random ones for "resnet20"); "random": new ones.
     image_size : pixels to which images are resized, bilinearly; None: what the config of a model of transformers says, else as they are.

@@ -163,7 +163,7 @@ def _from_transformers(name: str, weights: Weights, image_size: int | None, opti
     try:
         transformers = _imported("transformers")
     except ImportError as error:
-        raise UsageError(f"model '{name}' needs transformers: pip install kdgraph[encoders]") from error
+        raise UsageError(f"model '{name}' needs transformers: pip install 'kdgraph[encoders]'") from error
     mean = std = None
     pooled = True
     if weights == "random":

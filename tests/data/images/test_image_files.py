@@ -170,7 +170,7 @@ def test_pictures_are_resized_made_grey_and_inverted(tmp_path):
     for name, shape in (("a/0.png", (9, 6, 3)), ("a/1.png", (6, 6)), ("b/2.png", (6, 6, 3))):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         Image.fromarray(rng.integers(0, 256, shape, dtype=np.uint8)).save(tmp_path / name)
-    with pytest.raises(DataError, match=r"has images of 3 shapes, such as 1×6×6 and 3×6×6; make them equal: dataset.size=\[28,28\]"):
+    with pytest.raises(DataError, match=r"has images of 3 shapes, such as 1×6×6 and 3×6×6; make them equal: 'dataset.size=\[28,28\]'"):
         ImageFiles(str(tmp_path)).load()
     with pytest.raises(DataError, match=r"make them equal: dataset\.channels=1"):
         ImageFiles(str(tmp_path), size=[6, 6]).load()

@@ -151,9 +151,9 @@ def test_arrays_that_do_not_fit(arrays, message):
 def test_infinity_and_nothing_in_a_feature():
     infinite, empty = X.copy(), X.copy()
     infinite[2, 1], empty[:, 1] = np.inf, np.nan
-    way_out = "and features must be finite; write a number, or leave the cell empty where it is missing"
+    way_out = "and features must be finite; write a number, or NaN where it is missing"
     refused(f"my: column 'x2' has inf in row 2, {way_out}", X=infinite, y=Y)
-    refused("my: column 'x2' has no value in any row; leave it out: 'dataset.drop=[x2]'", X=empty, y=Y)
+    refused("my: column 'x2' has no value in any row; remove it from the array", X=empty, y=Y)
 
 
 def test_files_that_are_none(tmp_path):

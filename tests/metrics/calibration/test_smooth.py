@@ -39,4 +39,4 @@ def test_without_relplot_it_says_how_to_get_it_also_before_a_run(monkeypatch, as
     monkeypatch.setattr("kdgraph.metrics.registry.find_spec", lambda name: None)
     with pytest.raises(ConfigError) as raised:
         ask()
-    assert str(raised.value) == "smooth_ece needs relplot: pip install kdgraph[smooth]"
+    assert str(raised.value) == "smooth_ece needs relplot: pip install 'kdgraph[smooth]'"

@@ -293,7 +293,7 @@ def test_random_weights_of_a_factory(factory):
 
 def test_without_transformers_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "transformers", None)
-    assert message_of("google/vit") == "model 'google/vit' needs transformers: pip install kdgraph[encoders]"
+    assert message_of("google/vit") == "model 'google/vit' needs transformers: pip install 'kdgraph[encoders]'"
 
 
 def test_a_model_of_transformers_gives_its_pooled_output(transformers, vit):
