@@ -58,7 +58,7 @@ class Delimited:
     ----------
     codec : Python's name of its encoding, without a byte-order mark.
     separator : between cells, one character or :data:`WHITE_SPACE`.
-    names : cells of the header, stripped; a column without a name is called as pandas calls it.
+    names : cells of the header, stripped; a column without a name has that of :func:`nameless`.
     lines_before : lines in front of the header that are no part of the table.
     """
 

@@ -95,6 +95,31 @@ def _read_csv(path: Path, form: Format, codec: str, default: str) -> pd.DataFram
     return _without_row_numbers(path, frame.loc[:, ~_is_left_open(frame)])
 
 
+def text_of_column(path: Path, form: Format, name: str) -> pd.Series | None:
+    """Return the cells of one column of csv or tsv as they stand there, without white space around them.
+
+    Nothing is read as a number, a truth value or missing. Of other files, whose columns have types, return None.
+
+    Parameters
+    ----------
+    path : of a file that :func:`read_table` reads.
+    form : its encoding and separator.
+    name : of a column that it has.
+
+    Returns
+    -------
+    Series of str, [n], or None
+    """
+    suffix = suffix_of(path, SUFFIXES)
+    if suffix not in (".csv", ".tsv"):
+        return None
+    with open_bytes(path) as file:
+        layout = layout_of(file, check_text(path, form.encoding), form.separator, default_separator(suffix), said(path))
+    options = {**layout.options, "dtype": str, "na_filter": False}
+    with open_bytes(path) as file:
+        return pd.read_csv(file, usecols=[layout.names.index(name)], **options).iloc[:, 0].str.strip()
+
+
 def _not_a_table(path: Path, error: BaseException, separator: str, n_names: int) -> DataError:
     if found := re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", str(error)):
         cells = f"line {found[2]} has {found[3]} cells, and those before it {found[1]}"

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from kdgraph.data.dataset import Dataset
 from kdgraph.data.files.delimited import Format
-from kdgraph.data.files.npz import open_npz
+from kdgraph.data.files.npz import open_npz, shapes_in
 from kdgraph.data.files.paths import existing, file_stem, said, sha256_of, suffix_of
 from kdgraph.data.frames.roles import roles_of_column
 from kdgraph.data.frames.wording import no_such_column
+from kdgraph.data.tables.probabilities import ScoreKind, probabilities_of
 from kdgraph.errors import DataError, did_you_mean
+from kdgraph.overrides import override
 from kdgraph.parameters import check_parameters
 from kdgraph.wording import some
 
@@ -24,11 +26,14 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.lib.npyio import NpzFile
 
-ScoreKind = Literal["probabilities", "logits"]
-SUM_TOLERANCE = 1e-3
-"""How far a row of probabilities may be from summing to 1, as three printed decimals are; it is divided by its sum."""
 _Read = tuple[np.ndarray, np.ndarray, np.ndarray, Mapping[str, "pd.DataFrame"], dict[str, Any]]
 """Scores Float[n, K], labels Int[n], classes, features by layer, and what else there is to say of rows."""
+_WHOLE = re.compile("0|[1-9][0-9]{0,17}")
+"""A whole number as it is printed, without zeros in front: text and number name the same class."""
+_SCORES_RULE = (
+    "scores must have a column for each class, [n, K]; where p is the probability of the second of two classes, "
+    "save numpy.column_stack([1 - p, p])"
+)
 
 
 class ScoreFile:
@@ -100,7 +105,8 @@ class ScoreFile:
         suffix = suffix_of(path, (".npz", *SUFFIXES))
         scores, y, classes, layers, more = self._from_arrays() if suffix == ".npz" else self._from_table()
         facts = {"source": "file", "path": self.path, "sha256": sha256_of(path), "n_rows": len(y), "kind": self.kind}
-        X = np.hstack([self._probabilities(scores), *(self._numbers(frame, "features") for frame in layers.values())])
+        probabilities = probabilities_of(self.name, self._finite(scores, "scores"), self.kind)
+        X = np.hstack([probabilities, *(self._numbers(frame, "features") for frame in layers.values())])
         names = [str(name) for part in (classes.tolist(), *(frame.columns for frame in layers.values())) for name in part]
         given = tuple((name, frame.shape[1]) for name, frame in layers.items())
         return Dataset(self.name, X, y, classes, tuple(names), facts=facts, given_scores=True, given_layers=given, **more)
@@ -115,9 +121,7 @@ class ScoreFile:
         from pandas import Series
 
         scores, y, columns, arrays = self._arrays()
-        if scores.ndim != 2 or scores.dtype.kind != "f" or y.shape != scores.shape[:1]:
-            shapes = f"{scores.shape} of {scores.dtype} and {y.shape}"
-            raise DataError(f"{said(self.path)}: scores must be numbers [n, K] with a label for each row, got shapes {shapes}")
+        self._check_shapes(scores, y)
         if y.dtype.kind not in "iu" or y.min(initial=0) < 0 or y.max(initial=0) >= scores.shape[1]:
             rule = f"must hold the columns of the labels, 0 to {scores.shape[1] - 1}"
             found = f"{y.dtype} up to {y.max(initial=0)}" if y.dtype.kind in "iu" else str(y.dtype)
@@ -130,6 +134,18 @@ class ScoreFile:
         more = self._about_rows({name: Series(words, name=name) for name, words in columns.items()})
         return scores, y.astype(np.intp), np.arange(scores.shape[1]), layers, more
 
+    def _check_shapes(self, scores: np.ndarray, y: np.ndarray) -> None:
+        """Raise DataError unless scores are numbers [n, K] and labels [n]."""
+        if y.ndim != 1:
+            way_out = f"save {self.target}.argmax(axis=1)" if y.ndim == 2 and y.shape[1] > 1 else f"save {self.target}.ravel()"
+            rule = "labels must be one number for each row, [n]"
+            raise DataError(f"{said(self.path)}: {self.target} has shape {y.shape}, and {rule}; {way_out}")
+        if scores.ndim != 2:
+            raise DataError(f"{said(self.path)}: scores have shape {scores.shape}, and {_SCORES_RULE}")
+        if scores.dtype.kind not in "iuf" or len(y) != len(scores):
+            shapes = f"{scores.shape} of {scores.dtype} and {y.shape}"
+            raise DataError(f"{said(self.path)}: scores must be numbers [n, K] with a label for each row, got shapes {shapes}")
+
     def _layer(self, name: str, array: np.ndarray, n: int) -> pd.DataFrame:
         from pandas import DataFrame
 
@@ -141,15 +157,29 @@ class ScoreFile:
     def _arrays(self) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray], dict[str, np.ndarray]]:
         """Scores, labels, what else is asked of rows, and features; no other array of the file, which may have those of many models."""
         with open_npz(self._found()) as found:
-            wanted = self.scores or _only_matrix(found, self.features)
+            wanted = self.scores or self._only_matrix(found)
             features = [("features", name) for name in self.features]
             for key, name in (("scores", wanted), ("target", self.target), *self._named(), *features):
                 if name not in found.files:
                     known = did_you_mean(str(name), found.files, f"; it has {some(found.files, 10) or 'none'}")
-                    what = "no array" if name is None else f"no array '{name}'"
-                    raise DataError(f"{said(self.path)} has {what} (dataset.{key}){known}")
+                    raise DataError(f"{said(self.path)} has no array '{name}' (dataset.{key}){known}")
             about, layers = ({name: found[name] for _, name in names} for names in (self._named(), features))
-            return found[str(wanted)], found[self.target], about, layers
+            return found[wanted], found[self.target], about, layers
+
+    def _only_matrix(self, found: NpzFile) -> str:
+        """Return the name of the only array of two dimensions that nothing else names."""
+        others = {self.target, *self.features, *(name for _, name in self._named())}
+        shapes = {name: shape for name, shape in shapes_in(found).items() if name not in others}
+        matrices = [name for name, shape in shapes.items() if len(shape) == 2]
+        if len(matrices) == 1:
+            return matrices[0]
+        if matrices:
+            way_out = f"name that of the scores: {override('dataset.scores', matrices[0])}"
+            raise DataError(f"{said(self.path)} has {len(matrices)} arrays [n, K], {some(matrices)}; {way_out}")
+        if shapes:
+            name, shape = next(iter(shapes.items()))
+            raise DataError(f"{said(self.path)}: {name} has shape {shape}, and {_SCORES_RULE}")
+        raise DataError(f"{said(self.path)} has no array of scores [n, K]; it has {some(found.files, 10) or 'none'}")
 
     def _named(self) -> list[tuple[str, str]]:
         """What says more of a row than its scores and its label: key and name of the column or array."""
@@ -170,26 +200,51 @@ class ScoreFile:
     def _from_table(self) -> _Read:
         from kdgraph.data.files.readers import read_table
 
-        frame = read_table(self._found(), self._form()).frame
+        path = self._found()
+        frame = read_table(path, self._form()).frame
         frame = frame.set_axis([str(column) for column in frame.columns], axis=1)
+        if twice := sorted(set(frame.columns[frame.columns.duplicated()])):
+            raise DataError(f"{self.name}: several columns have the same name ({some(twice)}); give each column its own")
         for key, column in (("target", self.target), *self._named()):
             if column not in frame.columns:
                 raise no_such_column(self.name, key, column, list(frame.columns))
-        labels = frame[self.target].astype(str)
         columns = [column for column in frame.columns if column not in (self.target, self.split_column, self.group)]
         layers = {name: frame[[column for column in columns if re.fullmatch(f"{re.escape(name)}[0-9]+", column)]] for name in self.features}
         if missing := [name for name, found in layers.items() if not found.shape[1]]:
             rule = f"no column is '{missing[0]}' with a number behind it (dataset.features)"
             raise DataError(f"{self.name}: {rule}; name the first word of columns, as hidden of hidden1 and hidden2")
         columns = [column for column in columns if not any(column in found for found in layers.values())]
-        are_numbers = all(column.isdigit() for column in columns)
+        are_numbers = all(_WHOLE.fullmatch(column) for column in columns)
         columns.sort(key=int if are_numbers else str)
-        if unknown := sorted(set(labels) - set(columns)):
-            raise DataError(f"{self.name}: no column has the scores of {some(unknown)}; name each column as its label")
-        y = np.array([columns.index(label) for label in labels], dtype=np.intp)
-        more = self._about_rows({name: frame[name] for _, name in self._named()})
+        y = self._positions(self._cells(path, frame, self.target), columns)
+        about = {name: frame[name] for _, name in self._named()}
+        if self.group is not None:
+            cells = self._cells(path, frame, self.group)
+            about[self.group] = cells.where(cells != "").rename(self.group)
+        more = self._about_rows(about)
         scores = self._numbers(frame[columns], "scores")
         return scores, y, np.array(columns, dtype=int if are_numbers else str), layers, more
+
+    def _cells(self, path: Path, frame: pd.DataFrame, name: str) -> pd.Series:
+        """Return the cells of a column of names as text, [n]: in csv and tsv as they stand there; "" where one is empty.
+
+        There NA, true and 01 are names like others, though pandas reads them as missing, a truth value and 1.
+        """
+        from kdgraph.data.files.readers import text_of_column
+        from kdgraph.data.frames.features import plain
+
+        cells = text_of_column(path, self._form(), name)
+        return frame[name].astype(object).map(plain, na_action="ignore").fillna("").astype(str) if cells is None else cells
+
+    def _positions(self, labels: pd.Series, columns: Sequence[str]) -> np.ndarray:
+        """Return the position of each label among the columns of scores, Int[n]."""
+        if (empty := np.flatnonzero(labels == "")).size:
+            found = f"{len(empty):,} of {len(labels):,} rows have no label in '{self.target}' (first: row {empty[0]})"
+            raise DataError(f"{self.name}: {found}; remove them")
+        position_of = {label: _position(label, columns) for label in labels.unique()}
+        if unknown := sorted(label for label, position in position_of.items() if position is None):
+            raise DataError(f"{self.name}: no column has the scores of {some(unknown)}; name each column as its label")
+        return labels.map(position_of).to_numpy(dtype=np.intp)
 
     def _numbers(self, frame: pd.DataFrame, what: str) -> np.ndarray:
         """Float64[n, m], finite."""
@@ -204,20 +259,23 @@ class ScoreFile:
             raise DataError(f"{self.name}: {what} must be finite, row {bad[0]} is not ({len(bad)} such)")
         return found
 
-    def _probabilities(self, scores: np.ndarray) -> np.ndarray:
-        scores = self._finite(scores.astype(np.float64), "scores")
-        if self.kind == "logits":
-            from scipy.special import softmax
 
-            return softmax(scores, axis=1)
-        sums = scores.sum(axis=1)
-        if len(bad := np.flatnonzero((scores.min(axis=1) < 0) | (np.abs(sums - 1) > SUM_TOLERANCE))):
-            found = f"row {bad[0]} has sum {sums[bad[0]]:g} and least score {scores[bad[0]].min():g} ({len(bad)} such)"
-            raise DataError(f"{self.name}: probabilities must be at least 0 and sum to 1, {found}; if they are logits: dataset.kind=logits")
-        return scores / sums[:, None]
+def _position(label: str, columns: Sequence[str]) -> int | None:
+    """Return the place of a label among the names of columns, or None.
+
+    The name is the label itself, else the only one that is the same truth value (True, true) or number (1.0, 01, 1).
+    """
+    if label in columns:
+        return columns.index(label)
+    if label.lower() in ("true", "false"):
+        same = [place for place, column in enumerate(columns) if column.lower() == label.lower()]
+    else:
+        same = [place for place, column in enumerate(columns) if _number(column) == _number(label) is not None]
+    return same[0] if len(same) == 1 else None
 
 
-def _only_matrix(found: NpzFile, features: Sequence[str]) -> str | None:
-    """The name of the only array of two dimensions that is not named as features, or None."""
-    matrices = [name for name in found.files if name not in features and found[name].ndim == 2]
-    return matrices[0] if len(matrices) == 1 else None
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None

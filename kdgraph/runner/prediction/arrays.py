@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import IO
 
 import numpy as np
-from numpy.lib import format as npy
 
+from kdgraph.data.files.npz import read_header
 from kdgraph.errors import DataError
 from kdgraph.runner.prediction.schema import ARRAY_OF_GROUPS
 
@@ -83,10 +83,8 @@ class ArrayRows:
             raise DataError(f"--input {self.path} is no .npz file, or damaged: {error}") from error
 
     def _header(self, file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype]:
-        shape: tuple[int, ...]
         try:
-            read = npy.read_array_header_1_0 if npy.read_magic(file) == (1, 0) else npy.read_array_header_2_0
-            shape, fortran, dtype = read(file)
+            shape, fortran, dtype = read_header(file)
         except ValueError as error:
             raise DataError(f"--input {self.path} is damaged: {error}") from error
         if dtype.kind not in "biuf" or len(shape) not in (2, 4):

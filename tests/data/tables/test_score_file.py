@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+import shlex
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import softmax
 
+from kdgraph.components import build
+from kdgraph.config import compose
 from kdgraph.data.dataset import CALIBRATION, TEST
 from kdgraph.data.splits import make_splits
 from kdgraph.data.tables import ScoreFile
@@ -63,7 +66,11 @@ def test_a_class_that_no_row_has_is_a_class():
     ("arrays", "target", "message"),
     [
         ({"scores": P, "label": Y}, "labels", "dataset.path=my.npz has no array 'labels' (dataset.target); did you mean 'label'?"),
-        ({"a": P, "b": P, "label": Y}, "label", "dataset.path=my.npz has no array (dataset.scores); it has a, b, label"),
+        (
+            {"a": P, "b": P, "label": Y},
+            "label",
+            "dataset.path=my.npz has 2 arrays [n, K], a, b; name that of the scores: dataset.scores=a",
+        ),
         (
             {"scores": P, "label": Y + 1},
             "label",
@@ -77,8 +84,8 @@ def test_a_class_that_no_row_has_is_a_class():
         (
             {"scores": 2 * P, "label": Y},
             "label",
-            "my: probabilities must be at least 0 and sum to 1, row 0 has sum 2 and least score "
-            f"{2 * P[0].min():g} (40 such); if they are logits: dataset.kind=logits",
+            "my: probabilities must be at least 0 and sum to 1 within 0.001, row 0 has sum 2 and least score "
+            f"{2 * P[0].min():g} (40 such); divide each row by its sum, or if they are logits: dataset.kind=logits",
         ),
         (
             {"scores": np.where(np.arange(40)[:, None] == 3, np.nan, P), "label": Y},
@@ -238,3 +245,156 @@ def test_columns_of_features_that_are_not_there():
         "my: no column is 'hidden' with a number behind it (dataset.features); "
         "name the first word of columns, as hidden of hidden1 and hidden2"
     )
+
+
+def written(path: str, content: str, encoding: str = "utf-8") -> str:
+    with open(path, "w", encoding=encoding) as file:
+        file.write(content)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("names", "classes"),
+    [
+        (["true", "false"], ["false", "true"]),
+        (["TRUE", "FALSE"], ["FALSE", "TRUE"]),
+        (["NA", "ZA", "BW"], ["BW", "NA", "ZA"]),
+        (["null", "nan"], ["nan", "null"]),
+        (["01", "02", "10"], ["01", "02", "10"]),
+        (["1.0", "2.5"], ["1.0", "2.5"]),
+        (["-1", "1"], ["-1", "1"]),
+        (["1e3", "7"], ["1e3", "7"]),
+        (["9", "10", "100"], [9, 10, 100]),
+        (["²", "³"], ["²", "³"]),
+        (["9" * 25, "8" * 25], ["8" * 25, "9" * 25]),
+    ],
+)
+@pytest.mark.parametrize("ending", ["csv", "tsv"])
+def test_labels_of_a_text_file_are_compared_as_they_stand_there(names, classes, ending):
+    between = "\t" if ending == "tsv" else ","
+    labels = [names[y % len(names)] for y in Y]
+    proba = RNG.dirichlet(np.ones(len(names)), size=40)
+    lines = [[*names, "label"], *([*map(repr, row.tolist()), label] for row, label in zip(proba, labels, strict=True))]
+    data = ScoreFile(written(f"my.{ending}", "\n".join(between.join(line) for line in lines) + "\n")).load()
+    assert data.classes.tolist() == classes
+    assert [str(data.classes[y]) for y in data.y] == labels
+
+
+@pytest.mark.parametrize(
+    ("labels", "names"),
+    [
+        ([True, False], ["true", "false"]),
+        ([True, False], ["True", "False"]),
+        ([1, 0], ["1", "0"]),
+        ([1.0, 0.0], ["1", "0"]),
+        (pd.Categorical(["u", "v"]), ["u", "v"]),
+    ],
+    ids=["truth", "Truth", "integers", "floats", "categories"],
+)
+def test_labels_of_a_parquet_file_are_values_of_a_type(labels, names):
+    pd.DataFrame({names[0]: [0.9, 0.2], names[1]: [0.1, 0.8], "label": labels}).to_parquet("my.parquet")
+    data = ScoreFile("my.parquet").load()
+    assert [str(data.classes[y]) for y in data.y] == names
+
+
+@pytest.mark.parametrize(
+    ("columns", "labels", "found"),
+    [
+        (["1", "01"], ["1", "01"], ["1", "01"]),
+        (["1", "2"], ["1.0", "02"], ["1", "2"]),
+        (["True", "False"], ["true", "FALSE"], ["True", "False"]),
+        (["a", "b"], [" a ", "b "], ["a", "b"]),
+    ],
+)
+def test_a_label_names_a_column_by_its_text_and_else_by_its_value(columns, labels, found):
+    path = written("my.csv", f"{columns[0]},{columns[1]},label\n.9,.1,{labels[0]}\n.2,.8,{labels[1]}\n")
+    data = ScoreFile(path).load()
+    assert [str(data.classes[y]) for y in data.y] == found
+
+
+def test_labels_that_no_column_or_several_could_have():
+    for columns, label in ((("1", "01"), "1.0"), (("true", "True"), "TRUE"), (("1", "2"), "NA"), (("a", "b"), "A")):
+        path = written("my.csv", f"{columns[0]},{columns[1]},label\n.9,.1,{label}\n.2,.8,{columns[0]}\n")
+        with pytest.raises(DataError, match=f"^my: no column has the scores of {label}; name each column as its label$"):
+            ScoreFile(path).load()
+
+
+def test_rows_without_a_label_and_columns_of_one_name_are_refused():
+    with pytest.raises(DataError, match=r"^my: 2 of 3 rows have no label in 'label' \(first: row 1\); remove them$"):
+        ScoreFile(written("my.csv", "a,b,label\n.9,.1,a\n.2,.8,\n.2,.8, \n")).load()
+    pd.DataFrame({"a": [0.9, 0.2], "b": [0.1, 0.8], "label": ["a", None]}).to_parquet("my.parquet")
+    with pytest.raises(DataError, match=r"^my: 1 of 2 rows have no label in 'label' \(first: row 1\); remove them$"):
+        ScoreFile("my.parquet").load()
+    with pytest.raises(DataError, match=r"^my: several columns have the same name \(a\); give each column its own$"):
+        ScoreFile(written("my.csv", "a,a,label\n.9,.1,a\n")).load()
+
+
+def test_groups_of_a_text_file_are_names_as_they_stand_there():
+    path = written("my.csv", "a,b,label,land\n.9,.1,a,NA\n.2,.8,b,01\n.2,.8,b,1\n")
+    data = ScoreFile(path, group="land").load()
+    assert [data.group_names[group] for group in data.groups] == ["NA", "01", "1"]
+    path = written("my.csv", "a,b,label,land\n.9,.1,a,NA\n.2,.8,b,\n")
+    with pytest.raises(DataError, match=r"^my: dataset.group='land' is empty in row 1; name the group of each row$"):
+        ScoreFile(path, group="land").load()
+
+
+@pytest.mark.parametrize(("separator", "encoding"), [(";", "utf-8"), ("tab", "latin-1"), ("|", "UTF_16")])
+def test_separator_and_encoding_of_a_table_of_scores(separator, encoding):
+    between = "\t" if separator == "tab" else separator
+    text = "ä,b,label\n.9,.1,ä\n.2,.8,b\n".replace(",", between)
+    data = ScoreFile(written("my.csv", text, encoding), separator=separator, encoding=encoding).load()
+    assert data.classes[data.y].tolist() == ["ä", "b"]
+
+
+def test_the_advice_for_another_separator_or_encoding_can_be_followed():
+    written("my.csv", "a;b;label\n.9;.1;a\n.2;.8;b\n")
+    message = """dataset.path=my.csv has one column, 'a;b;label'; its cells seem to be separated otherwise: 'dataset.separator=";"'"""
+    with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
+        ScoreFile("my.csv").load()
+    (advice,) = shlex.split(message.split("otherwise: ")[1])
+    assert build(compose(["dataset=scores", "dataset.path=my.csv", advice]).dataset).load().classes.tolist() == ["a", "b"]
+    written("my.csv", "ä,b,label\n.9,.1,ä\n.2,.8,b\n", "latin-1")
+    message = "dataset.path=my.csv is not text in utf-8: byte 0 (0xe4) cannot be decoded; it may be dataset.encoding=latin-1"
+    with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
+        ScoreFile("my.csv").load()
+    (advice,) = shlex.split(message.split("may be ")[1])
+    assert build(compose(["dataset=scores", "dataset.path=my.csv", advice]).dataset).load().classes.tolist() == ["b", "ä"]
+
+
+COLUMNS_RULE = (
+    "scores must have a column for each class, [n, K]; where p is the probability of the second of two classes, "
+    "save numpy.column_stack([1 - p, p])"
+)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "options", "message"),
+    [
+        ({"p": P[:, 0], "label": Y}, {}, f"p has shape (40,), and {COLUMNS_RULE}"),
+        ({"p": P[:, 0], "label": Y}, {"scores": "p"}, f"scores have shape (40,), and {COLUMNS_RULE}"),
+        ({"p": P[None], "label": Y}, {}, f"p has shape (1, 40, 3), and {COLUMNS_RULE}"),
+        ({"p": P, "label": Y[:, None]}, {}, "label has shape (40, 1), and labels must be one number for each row, [n]; save label.ravel()"),
+        (
+            {"p": P, "label": np.eye(3)[Y]},
+            {},
+            "label has shape (40, 3), and labels must be one number for each row, [n]; save label.argmax(axis=1)",
+        ),
+        ({"p": P, "label": Y[:9]}, {}, "scores must be numbers [n, K] with a label for each row, got shapes (40, 3) of float64 and (9,)"),
+    ],
+)
+def test_arrays_of_other_dimensions_are_named_with_what_to_save(arrays, options, message):
+    np.savez("my.npz", **arrays)
+    with pytest.raises(DataError, match=f"^{re.escape('dataset.path=my.npz: ' + message)}$"):
+        ScoreFile("my.npz", **options).load()
+
+
+def test_a_file_of_labels_alone_has_no_scores():
+    np.savez("my.npz", label=Y)
+    with pytest.raises(DataError, match=r"^dataset\.path=my\.npz has no array of scores \[n, K\]; it has label$"):
+        ScoreFile("my.npz").load()
+
+
+def test_what_is_advised_for_one_probability_works():
+    p = P[:, 0]
+    np.savez("my.npz", scores=np.column_stack([1 - p, p]), label=(Y == 0).astype(int))
+    np.testing.assert_allclose(ScoreFile("my.npz").load().X[:, 1], p, atol=1e-15)
