@@ -82,3 +82,27 @@ def test_a_set_out_of_distribution_is_never_called_as_the_rows_of_the_run_are():
     sets = [Predictions("test", 1, says, says, y=np.array([0]))]
     sets += [Predictions("ood", 1, says, says, ood=name) for name in ("test", "calibration", "far")]
     assert frame_of(sets, np.array([0, 1])).set.tolist() == ["test", "ood test", "ood calibration", "far"]
+
+
+@pytest.mark.parametrize("kind", ["logits", "probabilities"])
+def test_the_model_of_a_run_on_scores_predicts_the_file_of_the_run(tmp_path, monkeypatch, kind):
+    from kdgraph.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(1)
+    label = np.arange(120) % 3
+    scores = rng.normal(size=(120, 3)) + 2 * np.eye(3)[label]
+    if kind == "probabilities":
+        scores = np.round(np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True), 3)
+    names = np.array(["NA", "01", "true"])
+    pd.DataFrame(scores, columns=names).assign(label=names[label]).to_csv("scores.csv", index=False)
+    dataset = ["dataset=scores", "dataset.path=scores.csv", f"dataset.kind={kind}"]
+    config = compose([*dataset, "method=temperature", "figures=none", f"out={tmp_path}"])
+    run(config)
+    assert main(["predict", "--run", str(config.run_dir), "--input", "scores.csv", "--output", "new.csv"]) == 0
+    new = pd.read_csv("new.csv", dtype={"predicted": str}, keep_default_na=False)
+    found = pd.read_parquet(config.run_dir / "predictions.parquet").query("set == 'test'")
+    assert (names[label][found.row] == found.y).all()
+    for name in names:
+        # decimals are written with 15 digits or more
+        np.testing.assert_allclose(new[f"probability_{name}"][found.row], found[f"calibrated_{name}"], rtol=1e-10)

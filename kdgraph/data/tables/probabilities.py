@@ -21,14 +21,16 @@ _DECIMALS = range(2, 8)
 """Printed decimals that are looked for; from 8 on, the rounding of a row's sum is below :data:`SUM_TOLERANCE`."""
 
 
-def probabilities_of(name: str, scores: np.ndarray, kind: ScoreKind) -> np.ndarray:
+def probabilities_of(where: str, scores: np.ndarray, kind: ScoreKind, start: int = 0, way_out: str | None = None) -> np.ndarray:
     """Return the class probabilities of each row.
 
     Parameters
     ----------
-    name : of the data set, for messages.
+    where : name of the data set or file, for messages.
     scores : Float[n, K], finite.
     kind : "probabilities" are divided by their sum, of "logits" the softmax is taken.
+    start : number of the first row, for messages.
+    way_out : what messages advise; None: what the scores look like decides.
 
     Returns
     -------
@@ -40,30 +42,34 @@ def probabilities_of(name: str, scores: np.ndarray, kind: ScoreKind) -> np.ndarr
     DataError
         If rows are no probabilities: one is below 0, or the sum is further from 1 than
         :func:`sum_tolerance`.
-
-    Warns
-    -----
-    UserWarning
-        If logits are probabilities already, whose softmax is other numbers.
     """
-    tolerance = sum_tolerance(scores)
-    scores = scores.astype(np.float64)
-    sums = scores.sum(axis=1)
-    bad = np.flatnonzero((scores.min(axis=1) < 0) | ~(np.abs(sums - 1) <= tolerance))
     if kind == "logits":
         from scipy.special import softmax
 
-        if len(scores) and not len(bad):
-            way_out = override("dataset.kind", "probabilities")
-            found = "each row of the scores is at least 0 and sums to 1, as probabilities do"
-            warnings.warn(f"{name}: {found}, and the softmax of them is taken; give {way_out}", stacklevel=3)
-        return softmax(scores, axis=1)
-    if len(bad):
+        return softmax(scores.astype(np.float64), axis=1)
+    tolerance = sum_tolerance(scores)
+    scores = scores.astype(np.float64)
+    sums = scores.sum(axis=1)
+    if len(bad := _improper(scores, sums, tolerance)):
         row = bad[0]
-        found = f"row {row} has sum {sums[row]:.6g} and least score {scores[row].min():.6g} ({len(bad):,} such)"
+        found = f"row {start + row} has sum {sums[row]:.6g} and least score {scores[row].min():.6g} ({len(bad):,} such)"
         rule = f"probabilities must be at least 0 and sum to 1 within {tolerance:.2g}"
-        raise DataError(f"{name}: {rule}, {found}; {_way_out(scores, sums)}")
+        raise DataError(f"{where}: {rule}, {found}; {way_out or _way_out(scores, sums)}")
     return scores / sums[:, None]
+
+
+def warn_of_softmax(name: str, scores: np.ndarray) -> None:
+    """Warn where logits, Float[n, K], are probabilities already: their softmax is other numbers."""
+    wide = scores.astype(np.float64)
+    if len(scores) and not len(_improper(wide, wide.sum(axis=1), sum_tolerance(scores))):
+        way_out = override("dataset.kind", "probabilities")
+        found = "each row of the scores is at least 0 and sums to 1, as probabilities do"
+        warnings.warn(f"{name}: {found}, and the softmax of them is taken; give {way_out}", stacklevel=2)
+
+
+def _improper(scores: np.ndarray, sums: np.ndarray, tolerance: float) -> np.ndarray:
+    """Return the rows that are no probabilities, Int[m]."""
+    return np.flatnonzero((scores.min(axis=1) < 0) | ~(np.abs(sums - 1) <= tolerance))
 
 
 def sum_tolerance(scores: np.ndarray) -> float:

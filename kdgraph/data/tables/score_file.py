@@ -14,7 +14,7 @@ from kdgraph.data.files.npz import open_npz, shapes_in
 from kdgraph.data.files.paths import existing, file_stem, said, sha256_of, suffix_of
 from kdgraph.data.frames.roles import roles_of_column
 from kdgraph.data.frames.wording import no_such_column
-from kdgraph.data.tables.probabilities import ScoreKind, probabilities_of
+from kdgraph.data.tables.probabilities import ScoreKind, probabilities_of, warn_of_softmax
 from kdgraph.errors import DataError, did_you_mean
 from kdgraph.overrides import override
 from kdgraph.parameters import check_parameters
@@ -106,6 +106,10 @@ class ScoreFile:
         scores, y, classes, layers, more = self._from_arrays() if suffix == ".npz" else self._from_table()
         facts = {"source": "file", "path": self.path, "sha256": sha256_of(path), "n_rows": len(y), "kind": self.kind}
         probabilities = probabilities_of(self.name, self._finite(scores, "scores"), self.kind)
+        scores = self._finite(scores, "scores")
+        if self.kind == "logits":
+            warn_of_softmax(self.name, scores)
+        probabilities = probabilities_of(self.name, scores, self.kind)
         X = np.hstack([probabilities, *(self._numbers(frame, "features") for frame in layers.values())])
         names = [str(name) for part in (classes.tolist(), *(frame.columns for frame in layers.values())) for name in part]
         given = tuple((name, frame.shape[1]) for name, frame in layers.items())

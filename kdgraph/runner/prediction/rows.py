@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from kdgraph.data.files.paths import OPENERS
+from kdgraph.data.tables.probabilities import probabilities_of
 from kdgraph.errors import DataError, UsageError, did_you_mean
 from kdgraph.runner.prediction.arrays import ArrayRows
 from kdgraph.runner.prediction.cells import NO_GROUP, Cells, Unseen
@@ -106,7 +107,7 @@ class NewRows:
         groups = self._cells.groups(pd.DataFrame({ARRAY_OF_GROUPS: file.groups()}), 0) if self.schema.groups else None
         start = 0
         for X in file.arrays(rows):
-            yield X, np.full(len(X), NO_GROUP) if groups is None else groups[start : start + len(X)]
+            yield self._rows(X, start), np.full(len(X), NO_GROUP) if groups is None else groups[start : start + len(X)]
             start += len(X)
 
     def _check_columns(self, columns: Sequence[str], wanted: Sequence[str]) -> None:
@@ -125,8 +126,18 @@ class NewRows:
         start = 0
         for frame in frames:
             groups = self._cells.groups(frame, start) if self.schema.groups else np.full(len(frame), NO_GROUP)
-            yield self._cells.encoded(frame[features], start), groups
+            yield self._rows(self._cells.encoded(frame[features], start), start), groups
             start += len(frame)
+
+    def _rows(self, X: np.ndarray, start: int) -> np.ndarray:
+        """Return rows as they are measured, with the probabilities that their class scores are; ``start`` numbers the first."""
+        if self.schema.scores is None:
+            return X
+        k = len(self.schema.classes)
+        if len(bad := np.flatnonzero(~np.isfinite(X[:, :k]).all(axis=1))):
+            raise DataError(f"--input {self.path}: scores must be finite, row {start + bad[0]} is not")
+        where, way_out = f"--input {self.path}", "the run was made of probabilities; give such"
+        return np.hstack([probabilities_of(where, X[:, :k], self.schema.scores, start, way_out), X[:, k:]])
 
 
 def regrouped(arrays: Iterable[np.ndarray], rows: int) -> Iterator[np.ndarray]:

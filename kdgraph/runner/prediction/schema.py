@@ -14,6 +14,7 @@ from kdgraph.answers import Model
 from kdgraph.data.dataset import Splits
 from kdgraph.data.frames import as_text
 from kdgraph.data.scaling import Scaling
+from kdgraph.data.tables.probabilities import ScoreKind as KindOfClassScores
 from kdgraph.errors import DataError
 from kdgraph.run_config import RunConfig
 
@@ -78,6 +79,8 @@ class Schema:
     encoding, separator : of the text files that the run was fitted on, None where these are not said.
     ood_score : a key of :data:`OOD_SCORES`.
     groups : whom a row may belong to, where the model wants to know; None where it does not.
+    scores : kind of the class scores that each row begins with, one for each class, where the run was made of
+        the scores of a model trained elsewhere; None of other rows.
     """
 
     dataset: str
@@ -92,6 +95,7 @@ class Schema:
     separator: str | None
     ood_score: ScoreKind
     groups: Groups | None = None
+    scores: KindOfClassScores | None = None
 
     @property
     def kind(self) -> Literal["table", "images", "texts"]:
@@ -136,6 +140,7 @@ def schema_of(config: RunConfig, splits: Splits, model: Model) -> Schema:
         separator=node.get("separator"),
         ood_score=_kind_of_score(model),
         groups=_groups(node, splits, model),
+        scores=node["kind"] if train.given_scores else None,
     )
 
 

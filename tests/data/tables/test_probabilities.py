@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import softmax
 
-from kdgraph.data.tables.probabilities import SUM_TOLERANCE, probabilities_of, sum_tolerance
+from kdgraph.data.tables.probabilities import SUM_TOLERANCE, probabilities_of, sum_tolerance, warn_of_softmax
 from kdgraph.errors import DataError
 
 
@@ -75,8 +75,10 @@ def test_the_softmax_of_probabilities_warns():
         "give dataset.kind=probabilities"
     )
     with pytest.warns(UserWarning, match=f"^{re.escape(message)}$"):
-        np.testing.assert_array_equal(probabilities_of("my", proba, "logits"), softmax(proba, axis=1))
+        warn_of_softmax("my", proba)
+    np.testing.assert_array_equal(probabilities_of("my", proba, "logits"), softmax(proba, axis=1))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        # the softmax of logarithms of probabilities is these again, but for roundings
-        np.testing.assert_allclose(probabilities_of("my", np.log(proba), "logits"), proba, rtol=1e-14)
+        warn_of_softmax("my", np.log(proba))
+    # the softmax of logarithms of probabilities is these again, but for roundings
+    np.testing.assert_allclose(probabilities_of("my", np.log(proba), "logits"), proba, rtol=1e-14)

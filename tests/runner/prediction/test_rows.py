@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import softmax
 
 from kdgraph.data.tables import TableFile
 from kdgraph.errors import DataError, UsageError
@@ -465,3 +466,29 @@ def test_a_column_without_a_name_is_found_again(tmp_path):
     trained = TableFile(str(path), "label").load()
     features = [Feature(name, values and list(values)) for name, values in zip(trained.feature_names, trained.categories, strict=True)]
     np.testing.assert_array_equal(read(path, schema(features=features, shape=[2])), trained.X)
+
+
+SCORES = {"features": [Feature("a"), Feature("b"), Feature("h1")], "shape": [3], "classes": ["a", "b"]}
+
+
+@pytest.mark.parametrize("rows", [1, 2, 100])
+def test_class_scores_become_probabilities_as_in_the_run(tmp_path, rows):
+    scores = np.array([[0.501, 0.5, 7.0], [0.333, 0.666, -7.0], [0.25, 0.75, 0.0]])
+    pd.DataFrame(scores, columns=["a", "b", "h1"]).to_csv(tmp_path / "new.csv", index=False)
+    found = read(tmp_path / "new.csv", schema(**SCORES, scores="probabilities"), rows)
+    np.testing.assert_allclose(found[:, :2], scores[:, :2] / scores[:, :2].sum(axis=1, keepdims=True), rtol=1e-15)
+    np.testing.assert_array_equal(found[:, 2], scores[:, 2])
+    softmaxes = read(tmp_path / "new.csv", schema(**SCORES, scores="logits"), rows)
+    np.testing.assert_allclose(softmaxes[:, :2], softmax(scores[:, :2], axis=1), rtol=1e-15)
+
+
+def test_class_scores_that_are_no_probabilities_are_refused_with_their_row(tmp_path):
+    path = tmp_path / "new.csv"
+    path.write_text("a,b,h1\n.5,.5,0\n.25,.75,0\n3,-1,0\n")
+    found = "row 2 has sum 2 and least score -1 (1 such); the run was made of probabilities; give such"
+    message = f"--input {path}: probabilities must be at least 0 and sum to 1 within 0.01, {found}"
+    with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
+        read(path, schema(**SCORES, scores="probabilities"), 100)
+    path.write_text("a,b,h1\n.5,.5,0\n,.75,0\n")
+    with pytest.raises(DataError, match=f"^{re.escape(f'--input {path}: scores must be finite, row 1 is not')}$"):
+        read(path, schema(**SCORES, scores="logits"), 1)
