@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
 
 from kdgraph.figures.labels import LABEL_SIZE, label_ends, note_above
-from kdgraph.figures.style import FULL_WIDTH, Role, add_axes, new_figure, styled, text_size
+from kdgraph.figures.style import FULL_WIDTH, Role, add_axes, new_figure, set_log_scale, styled, text_size
 
 _LEFT, _BETWEEN, _BOTTOM, _HEIGHT, _TOP, _ROW = 0.48, 0.3, 0.38, 1.75, 0.36, 0.24  # inches; between rows of panels, beside their labels
 
@@ -94,7 +94,7 @@ def _draw(axes: Axes, panel: Panel) -> None:
     ends = [curve.x[[0, -1]] for curve in panel.curves.values()]
     axes.set_xlim(min(end[0] for end in ends), max(end[1] for end in ends))
     if panel.log:
-        axes.set_xscale("log")
+        set_log_scale(axes, "x")
     if panel.ticks:
         axes.xaxis.set_major_locator(FixedLocator(panel.ticks))
         axes.xaxis.set_minor_locator(NullLocator())

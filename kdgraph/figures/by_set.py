@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from kdgraph.figures.labels import NOTE_SIZE, confidence_floor, note_above
-from kdgraph.figures.style import BLACK, COLUMN_WIDTH, GREY, Role, add_axes, fitted, new_figure, roles, styled
+from kdgraph.figures.style import BLACK, COLUMN_WIDTH, GREY, Role, add_axes, fitted, legend_label, new_figure, roles, styled
 
 _LEFT, _RIGHT, _BOTTOM, _HEIGHT, _TITLE = 0.48, 0.12, 0.36, 0.7, 0.2  # inches; the title stands above its panel
 _KEY_LINE, _KEY_SIZE, _MEAN = 0.15, 7.0, 24.0  # inches, points, points that a mean takes
@@ -47,7 +47,7 @@ def confidence_by_set(sets: Mapping[str, Confidence], prior: float) -> Figure:
         figure, panels = _empty(list(sets), key=_KEY_LINE * (len(names) + 1) + 0.04)
         for title, axes in panels.items():
             for name, role in roles(names).items():
-                _draw(axes, fitted(figure, name, _KEY_SIZE, _WIDTH - 0.6), sets[title][name], edges, role)
+                _draw(axes, legend_label(fitted(figure, name, _KEY_SIZE, _WIDTH - 0.6)), sets[title][name], edges, role)
             axes.axvline(prior, color=BLACK, linewidth=0.7, linestyle=(0, (1, 1.5)), gid="prior", label=f"prior {prior:.3f}")
             _dress(axes, title, floor, [(float(sets[title][name].mean()), role) for name, role in roles(names).items()])
         _key(panels[next(iter(sets))], names)

@@ -15,7 +15,20 @@ from matplotlib.ticker import MaxNLocator
 from kdgraph.figures.keys import key_above, key_height
 from kdgraph.figures.labels import NOTE_SIZE
 from kdgraph.figures.reliability import wilson_interval
-from kdgraph.figures.style import BLACK, COLUMN_WIDTH, FULL_WIDTH, GREY, METHODS, PARENT, VERMILLION, add_axes, fitted, new_figure, styled
+from kdgraph.figures.style import (
+    BLACK,
+    COLUMN_WIDTH,
+    FULL_WIDTH,
+    GREY,
+    METHODS,
+    PARENT,
+    VERMILLION,
+    add_axes,
+    fitted,
+    legend_label,
+    new_figure,
+    styled,
+)
 from kdgraph.metrics import ReliabilityBins
 
 AT_MOST = 20
@@ -174,11 +187,11 @@ def _handles(panels: Collection[ClassPanel], identity: str | None) -> Iterator[L
     of_curve, of_set = _styles(panels)
     if identity is not None:
         dashed: dict[str, Any] = {"linestyle": PARENT.linestyle}
-        yield Line2D([], [], color=GREY, linewidth=0.9, label=identity, **dashed)
+        yield Line2D([], [], color=GREY, linewidth=0.9, label=legend_label(identity), **dashed)
     for name, (color, dashes) in of_curve.items():
         lines = {_is_line(panel.curves[name][0]) for panel in panels if name in panel.curves}
         dots: dict[str, Any] = {"linestyle": "", "marker": "o", "markersize": 3, "markeredgewidth": 0}
-        yield Line2D([], [], color=color, label=name, **({"linestyle": dashes, "linewidth": 1.2} if True in lines else dots))
+        yield Line2D([], [], color=color, label=legend_label(name), **({"linestyle": dashes, "linewidth": 1.2} if True in lines else dots))
     for name, (color, dashes, _) in of_set.items():
         yield Line2D([], [], color=color, linewidth=0.9, linestyle=dashes, label=f"share right and 95 %, {name}")
 

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
 from kdgraph.figures.labels import LABEL_SIZE, NOTE_SIZE, note_above, spread
-from kdgraph.figures.style import BLACK, COLUMN_WIDTH, METHODS, Role, add_axes, fitted, new_figure, styled, text_size
+from kdgraph.figures.style import BLACK, COLUMN_WIDTH, METHODS, Role, add_axes, fitted, new_figure, set_log_scale, styled, text_size
 
 _LEFT, _BOTTOM, _TOP, _HEIGHT, _LONGEST = 0.5, 0.36, 0.2, 2.3, 1.1  # inches
 _BAND = (0.05, 0.95)
@@ -72,8 +72,8 @@ def _draw(axes: Axes, name: str, role: Role, n: np.ndarray, middle: np.ndarray, 
 
 
 def _dress(axes: Axes, n: np.ndarray, ylabel: str) -> None:
-    axes.set_xscale("log")
-    axes.set_yscale("log")
+    set_log_scale(axes, "x")
+    set_log_scale(axes, "y")
     axes.set(xlim=(n[0], n[-1]), xlabel="rows n", ylabel=ylabel)
     axes.xaxis.set_major_locator(LogLocator(numticks=6))
     axes.xaxis.set_major_formatter(lambda rows, _: f"{rows:,.0f}")

@@ -12,7 +12,7 @@ from matplotlib.transforms import ScaledTranslation
 from kdgraph.figures.labels import LABEL_SIZE, NOTE_SIZE, label_ends, note_above
 from kdgraph.figures.panels import Panels, Quantities, Repeated, check_repeated
 from kdgraph.figures.ratio_scale import set_ratio_scale, signed, to_ratio
-from kdgraph.figures.style import BLACK, FULL_WIDTH, GREY, Role, add_axes, fitted, new_figure, roles, styled, text_size
+from kdgraph.figures.style import BLACK, FULL_WIDTH, GREY, Role, add_axes, fitted, new_figure, roles, set_log_scale, styled, text_size
 
 _EDGE, _GAP, _TICKS, _NUMBER = 0.08, 0.1, 0.36, 0.3  # inches: the figure's edge, between panels, an axis' tick labels, a strip's medians
 _GROUP, _TITLE, _NOTE, _BOTTOM, _BETWEEN = 0.16, 0.18, 0.14, 0.36, 0.06  # inches: a row's name, titles, notes; below it, between rows
@@ -87,7 +87,7 @@ def _row(
 
 def _lines(axes: Axes, measured: Repeated, low: float, high: float) -> None:
     if measured.log:
-        axes.set_xscale("log")
+        set_log_scale(axes, "x")
     names = list(measured.curves)
     axes.set(xlim=_with_room(axes, measured, _DODGE * len(names) / 2), xlabel=measured.x_label)
     set_ratio_scale(axes, "y", low, high)

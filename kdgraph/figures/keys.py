@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from kdgraph.figures.labels import NOTE_SIZE
-from kdgraph.figures.style import fitted, new_figure, roles, text_size
+from kdgraph.figures.style import fitted, legend_label, new_figure, roles, text_size
 
 _SPACING, _HANDLE, _PAD = 1.2, 1.9, 0.8  # of the font size: between columns, a line, between a line and its words
 _LINE, _ROOM, _LONGEST = 0.135, 0.06, 2.0  # inches: a line, below the last, the longest name
@@ -18,7 +18,7 @@ _LINE, _ROOM, _LONGEST = 0.135, 0.06, 2.0  # inches: a line, below the last, the
 def role_handles(names: Sequence[str]) -> list[Line2D]:
     """What says how curves of these names are drawn, the parent's first: of :func:`~kdgraph.figures.style.roles`."""
     blank = new_figure(1, 1)
-    handles = [Line2D([], [], label=fitted(blank, name, NOTE_SIZE, _LONGEST)) for name in names]
+    handles = [Line2D([], [], label=legend_label(fitted(blank, name, NOTE_SIZE, _LONGEST))) for name in names]
     for handle, role in zip(handles, roles(names).values(), strict=True):
         handle.set(**role.line())
     return handles

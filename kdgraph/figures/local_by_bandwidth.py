@@ -15,7 +15,7 @@ from kdgraph.figures.keys import key_above, key_height, role_handles
 from kdgraph.figures.labels import LABEL_SIZE, NOTE_SIZE, label_ends, note_above
 from kdgraph.figures.local import FEW
 from kdgraph.figures.over_runs import mean_and_sd
-from kdgraph.figures.style import COLUMN_WIDTH, FULL_WIDTH, Role, add_axes, fitted, new_figure, roles, styled, text_size
+from kdgraph.figures.style import COLUMN_WIDTH, FULL_WIDTH, Role, add_axes, fitted, new_figure, roles, set_log_scale, styled, text_size
 
 _LEFT, _TOP, _BOTTOM, _GAP, _BETWEEN = 0.46, 0.2, 0.36, 0.12, 0.14  # inches around the panels, between rows and between columns
 _HEIGHT, _HIGHER, _TITLE, _NOTE = 0.95, 1.5, 0.18, 0.13  # inches: a panel of one run and of several, a column's title, a line of the note
@@ -139,7 +139,7 @@ def _line(axes: Axes, name: str, role: Role, x: np.ndarray, y: np.ndarray, n_eff
 
 
 def _dress(axes: Axes, bandwidths: np.ndarray, what: str, *, column: int, last: bool, log: bool) -> None:
-    axes.set_xscale("log")
+    set_log_scale(axes, "x")
     axes.set(xlim=(bandwidths[0], bandwidths[-1]))
     axes.xaxis.set_major_locator(LogLocator(numticks=6))
     axes.xaxis.set_minor_locator(NullLocator())
@@ -150,7 +150,7 @@ def _dress(axes: Axes, bandwidths: np.ndarray, what: str, *, column: int, last: 
     else:
         axes.tick_params(labelleft=False)
     if last:
-        axes.set_yscale("log")
+        set_log_scale(axes, "y")
         axes.yaxis.set_major_locator(LogLocator(numticks=4))
         axes.yaxis.set_minor_locator(NullLocator())
         axes.yaxis.set_major_formatter(lambda rows, _: f"{rows:g}" if rows < 1000 else f"{rows / 1000:g}k")
@@ -159,7 +159,7 @@ def _dress(axes: Axes, bandwidths: np.ndarray, what: str, *, column: int, last: 
     else:
         axes.tick_params(labelbottom=False)
         if log:
-            axes.set_yscale("log")
+            set_log_scale(axes, "y")
             axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
             axes.yaxis.set_minor_locator(NullLocator())
             axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))

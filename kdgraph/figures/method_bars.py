@@ -26,6 +26,7 @@ from kdgraph.figures.style import (
     YELLOW,
     add_axes,
     fitted,
+    legend_label,
     new_figure,
     styled,
     text_size,
@@ -127,7 +128,7 @@ def _names(classes: Sequence[str]) -> list[str]:
 
 
 def _key_of(methods: Sequence[str], sets: Sequence[str]) -> list[Patch]:
-    handles = [Patch(label=name, **_shaded(look, 0, 1)) for name, look in _looks(methods).items()]
+    handles = [Patch(label=legend_label(name), **_shaded(look, 0, 1)) for name, look in _looks(methods).items()]
     if len(sets) > 1:
         black = {"color": BLACK, "hatch": ""}
         sides = ["left", *["then"] * (len(sets) - 2), "right"]

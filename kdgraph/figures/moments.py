@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from kdgraph.figures.style import BLACK, add_axes, fitted, new_figure, roles, styled
+from kdgraph.figures.style import BLACK, add_axes, fitted, legend_label, new_figure, roles, styled
 
 _LEFT, _RIGHT, _BOTTOM, _HEAD, _GAP = 0.62, 0.12, 0.4, 0.26, 0.66  # inches
 _PANEL = 2.45
@@ -69,7 +69,7 @@ def mean_and_sd(truth: Moments, said: Mapping[str, Moments]) -> Figure:
         room = (width - _LEFT - _RIGHT) / len(said) - 0.4
         marks = [Line2D([], [], color=r.color, linestyle="", marker=r.marker, markersize=3.5) for r in roles(list(said)).values()]
         place = {"loc": "upper left", "bbox_to_anchor": (_LEFT / width, 1), "borderaxespad": 0.3, "fontsize": _KEY_SIZE}
-        figure.legend(marks, [fitted(figure, name, _KEY_SIZE, room) for name in said], ncols=len(said), **place)
+        figure.legend(marks, [legend_label(fitted(figure, name, _KEY_SIZE, room)) for name in said], ncols=len(said), **place)
     return figure
 
 

@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, NullLocator
 
 from kdgraph.figures.labels import NOTE_SIZE
-from kdgraph.figures.style import BLACK, FULL_WIDTH, GREY, ID_SHADE, roles
+from kdgraph.figures.style import BLACK, FULL_WIDTH, GREY, ID_SHADE, legend_label, roles, set_log_scale
 
 NAME, RIGHT = 0.2, 0.12  # inches: the row's name, the figure's edge
 TICKS, BETWEEN_GROUPS = 0.26, 0.06  # inches left of each panel, and more before a group
@@ -87,7 +87,7 @@ def draw_repeated(axes: Axes, measured: Repeated, *, labelled: bool, layered: bo
         return
     _draw_lines(axes, measured, layered)
     if measured.log:
-        axes.set_xscale("log")
+        set_log_scale(axes, "x")
         axes.xaxis.set_major_locator(LogLocator(numticks=4))
         axes.xaxis.set_minor_locator(NullLocator())
         axes.xaxis.set_minor_formatter(NullFormatter())
@@ -132,7 +132,7 @@ def one_scale_a_quantity(drawn: Mapping[Column, Axes]) -> None:
 def head(figure: Figure, lefts: Mapping[Column, float], width: float, names: Sequence[str], band_of: str | None) -> None:
     """What the lines are, and their bands if there are any, and above the first row what its columns are."""
     total, height = figure.get_size_inches()
-    lines = [Line2D([], [], label=name, linewidth=1.1) for name in names]
+    lines = [Line2D([], [], label=legend_label(name), linewidth=1.1) for name in names]
     for line, role in zip(lines, roles(names).values(), strict=True):
         line.set(**role.line() | {"markersize": 3.0, "markeredgewidth": 0.7})
     spacing = 1.4 if len(names) <= 4 else 0.8  # beside five names the note just has room

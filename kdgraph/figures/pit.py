@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from kdgraph.figures.style import BLACK, COLUMN_WIDTH, GREY, Role, add_axes, fitted, new_figure, roles, styled
+from kdgraph.figures.style import BLACK, COLUMN_WIDTH, GREY, Role, add_axes, fitted, legend_label, new_figure, roles, styled
 
 _LEFT, _RIGHT, _TOP, _BOTTOM = 0.54, 0.12, 0.08, 0.36  # inches
 _WIDTH, _HEIGHT, _DIFFERENCE, _GAP = COLUMN_WIDTH - _LEFT - _RIGHT, 1.7, 0.95, 0.12
@@ -55,7 +55,7 @@ def pit_histogram(counts: Mapping[str, np.ndarray]) -> Figure:
         low, high = binomial_band(n, np.array([1 / bins]))
         band = _band(axes, np.array([0.0, 1.0]), np.repeat(low * bins, 2), np.repeat(high * bins, 2), f"calibrated, {n:,} rows")
         for name, role in roles(list(counts)).items():
-            label = fitted(figure, name, _KEY_SIZE, _WIDTH - 1.0)
+            label = legend_label(fitted(figure, name, _KEY_SIZE, _WIDTH - 1.0))
             axes.stairs(
                 counts[name] * bins / n, edges, color=role.color, linestyle=role.linestyle, linewidth=1.2, label=label, baseline=None
             )
@@ -91,7 +91,7 @@ def coverage_against_level(curves: Mapping[str, CoverageCurve], n: int) -> Figur
         band = _band(above, grid, low, high, f"calibrated, {n:,} rows")
         _band(below, grid, low - grid, high - grid, "")
         for name, role in roles(list(curves)).items():
-            _curve(above, below, fitted(figure, name, _KEY_SIZE, _WIDTH - 1.0), curves[name], role)
+            _curve(above, below, legend_label(fitted(figure, name, _KEY_SIZE, _WIDTH - 1.0)), curves[name], role)
         above.plot([0, 1], [0, 1], color=BLACK, linewidth=0.7, zorder=1.5, gid="ideal")
         below.axhline(0, color=BLACK, linewidth=0.7, zorder=1.5, gid="ideal")
         above.set(ylim=(0, 1.02), ylabel="coverage")

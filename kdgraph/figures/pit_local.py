@@ -12,7 +12,7 @@ from matplotlib.ticker import MaxNLocator
 
 from kdgraph.figures.labels import NOTE_SIZE
 from kdgraph.figures.pit import binomial_band
-from kdgraph.figures.style import BLACK, FULL_WIDTH, GREY, ID_SHADE, add_axes, fitted, new_figure, roles, styled, text_size
+from kdgraph.figures.style import BLACK, FULL_WIDTH, GREY, ID_SHADE, add_axes, fitted, legend_label, new_figure, roles, styled, text_size
 
 _LEFT, _RIGHT, _BOTTOM, _HEAD = 0.48, 0.1, 0.38, 0.26  # inches
 _GAP, _ROW_GAP, _HEIGHT, _COLUMNS = 0.16, 0.26, 1.05, 4
@@ -88,7 +88,7 @@ def _head(figure: Figure, names: list[str]) -> None:
         line.set(color=role.color, linestyle=role.linestyle)
     labels = [fitted(figure, name, _KEY_SIZE, room) for name in names]
     place = {"loc": "upper left", "bbox_to_anchor": (_LEFT / width, 1), "borderaxespad": 0.3, "columnspacing": 1.2}
-    figure.legend(lines, labels, ncols=len(names), fontsize=_KEY_SIZE, **place)
+    figure.legend(lines, [legend_label(label) for label in labels], ncols=len(names), fontsize=_KEY_SIZE, **place)
     figure.text(1 - _RIGHT / width, 1 - 0.11 / height, note, ha="right", va="center", fontsize=NOTE_SIZE, color=GREY)
 
 

@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from kdgraph.figures.labels import NOTE_SIZE
-from kdgraph.figures.style import BLACK, FULL_WIDTH, GREY, add_axes, fitted, new_figure, roles, styled
+from kdgraph.figures.style import BLACK, FULL_WIDTH, GREY, add_axes, fitted, legend_label, new_figure, roles, styled
 
 _LEFT, _RIGHT, _BOTTOM, _HEAD, _GAP = 0.3, 0.3, 0.38, 0.44, 0.3  # inches
 _WIDEST, _HEIGHT = 2.6, 1.5
@@ -77,7 +77,7 @@ def predictive_densities(rows: Sequence[PredictedRow], outcome: str = "y") -> Fi
             line.set(color=role.color, linestyle=role.linestyle)
         labels = [fitted(figure, name, _KEY_SIZE, (width - _LEFT - _RIGHT) / len(names) - 0.5) for name in names]
         place = {"loc": "upper left", "bbox_to_anchor": (_LEFT / width, 1), "borderaxespad": 0.3, "columnspacing": 1.2}
-        figure.legend(lines, labels, ncols=len(names), fontsize=_KEY_SIZE, **place)
+        figure.legend(lines, [legend_label(label) for label in labels], ncols=len(names), fontsize=_KEY_SIZE, **place)
     return figure
 
 

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from kdgraph.figures.style import COLUMN_WIDTH, GREY, Role, add_axes, fitted, new_figure, roles, styled
+from kdgraph.figures.style import COLUMN_WIDTH, GREY, Role, add_axes, fitted, legend_label, new_figure, roles, styled
 from kdgraph.metrics import ReliabilityBins
 
 _LEFT, _RIGHT, _TOP, _BOTTOM = 0.48, 0.12, 0.08, 0.36  # inches
@@ -51,7 +51,7 @@ def reliability_diagram(bins: Mapping[str, ReliabilityBins], *, ece: Mapping[str
         above = add_axes(figure, _LEFT, _BOTTOM + _COUNTS + _GAP, _WIDTH, _HEIGHT, sharex=below)
         for name, role in roles(list(bins)).items():
             short = fitted(figure, name, _KEY_SIZE, _WIDTH - 1.2)
-            _curve(above, f"{short}   ECE {ece[name]:.3f}", bins[name], role, interval)
+            _curve(above, f"{legend_label(short)}   ECE {ece[name]:.3f}", bins[name], role, interval)
             _counts(below, short, bins[name], role)
         above.plot([0, 1], [0, 1], color=GREY, linewidth=0.7, zorder=0.5, label="perfectly calibrated")
         _dress(above, below, list(bins.values()), interval)

@@ -12,7 +12,7 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, StrMethodFor
 from kdgraph.figures.keys import key_above, key_height, role_handles
 from kdgraph.figures.labels import NOTE_SIZE, note_above
 from kdgraph.figures.over_runs import mean_and_sd
-from kdgraph.figures.style import BLACK, COLUMN_WIDTH, GREY, add_axes, fitted, new_figure, roles, styled
+from kdgraph.figures.style import BLACK, COLUMN_WIDTH, GREY, add_axes, fitted, new_figure, roles, set_log_scale, styled
 
 _LEFT, _RIGHT, _BOTTOM, _GAP, _TOP = 0.5, 0.12, 0.36, 0.12, 0.06  # inches
 _HEIGHT, _LOWER, _NOTE, _LABEL = 1.6, 0.85, 0.14, 0.38  # inches: both panels, a line of the note, how far left an axis is named
@@ -83,7 +83,7 @@ def _line(axes: Axes, name: str, names: list[str], x: np.ndarray, values: np.nda
 
 
 def _dress(axes: Axes, ratios: np.ndarray, what: str) -> None:
-    axes.set_xscale("log")
+    set_log_scale(axes, "x")
     axes.set(xlim=(ratios[0], ratios[-1]))
     axes.set_ylabel(what, color=BLACK)
     axes.yaxis.set_label_coords(-_LABEL / axes.get_window_extent().width * axes.figure.dpi, 0.5)

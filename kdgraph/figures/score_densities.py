@@ -12,7 +12,22 @@ from matplotlib.ticker import MaxNLocator
 
 from kdgraph.figures.labels import NOTE_SIZE
 from kdgraph.figures.reliability import wilson_interval
-from kdgraph.figures.style import BLACK, BLUE, FULL_WIDTH, GREEN, GREY, ORANGE, PURPLE, VERMILLION, add_axes, fitted, new_figure, styled
+from kdgraph.figures.style import (
+    BLACK,
+    BLUE,
+    FULL_WIDTH,
+    GREEN,
+    GREY,
+    ORANGE,
+    PURPLE,
+    VERMILLION,
+    add_axes,
+    fitted,
+    legend_label,
+    new_figure,
+    set_log_scale,
+    styled,
+)
 from kdgraph.metrics import ReliabilityBins
 
 _LEFT, _GAP, _RIGHT, _BOTTOM, _HEIGHT, _LINE, _NOTE = 0.5, 0.62, 0.1, 0.38, 1.75, 0.15, 0.15  # inches
@@ -86,14 +101,14 @@ def score_densities(
 
 def _lines(axes: Axes, lines: Mapping[str, Line], styles: tuple[tuple[str, Any], ...], kind: str) -> None:
     for (name, (score, value)), (color, dashes) in zip(lines.items(), styles, strict=False):
-        axes.plot(score, value, color=color, linestyle=dashes, linewidth=1.2, label=name, zorder=3, gid=f"{kind} {name}")
+        axes.plot(score, value, color=color, linestyle=dashes, linewidth=1.2, label=legend_label(name), zorder=3, gid=f"{kind} {name}")
 
 
 def _scale(axes: Axes, densities: Mapping[str, Line], log: bool) -> None:
     most = max(float(np.max(value)) for _, value in densities.values())
     if log:
         least = min(float(np.max(value)) for _, value in densities.values())
-        axes.set_yscale("log")
+        set_log_scale(axes, "y")
         axes.set_ylim(max(least / 1e3, most / 1e5), 1.6 * most)
     else:
         axes.set_ylim(0, 1.04 * most)

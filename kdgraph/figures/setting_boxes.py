@@ -13,7 +13,20 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from kdgraph.figures.labels import NOTE_SIZE
-from kdgraph.figures.style import BLACK, FULL_WIDTH, GREY, Role, add_axes, fitted, new_figure, roles, styled, text_size
+from kdgraph.figures.style import (
+    BLACK,
+    FULL_WIDTH,
+    GREY,
+    Role,
+    add_axes,
+    fitted,
+    legend_label,
+    new_figure,
+    roles,
+    set_log_scale,
+    styled,
+    text_size,
+)
 
 _LEFT, _RIGHT, _BOTTOM, _HEAD, _GAP = 0.56, 0.1, 0.4, 0.42, 0.58  # inches
 _HEIGHT, _KEY_SIZE = 1.9, 7.0
@@ -62,7 +75,7 @@ def boxes_by_setting(
             if ideal and title in ideal:
                 axes.axhline(ideal[title], color=BLACK, linewidth=0.7, linestyle=(0, (1, 1.5)), zorder=1, gid="ideal")
             if title in log:
-                axes.set_yscale("log")
+                set_log_scale(axes, "y")
             axes.set(xlabel=setting)
             axes.set_title(title, fontsize=8, pad=3)
         _key(figure, names, panels, has_ideal=bool(ideal))
@@ -109,7 +122,14 @@ def _key(figure: Figure, names: list[str], panels: Mapping[str, Settings], *, ha
     taken = [text_size(figure, name, _KEY_SIZE)[0] for name in names]
     labels = list(names) if sum(taken) <= room else [fitted(figure, name, _KEY_SIZE, room / len(names)) for name in names]
     place = {"loc": "upper left", "bbox_to_anchor": (_LEFT / width, 1), "borderaxespad": 0.3, "columnspacing": 1.2}
-    figure.legend(handles, labels, ncols=len(names), fontsize=_KEY_SIZE, handler_map={tuple: HandlerTuple(ndivide=1)}, **place)
+    figure.legend(
+        handles,
+        [legend_label(label) for label in labels],
+        ncols=len(names),
+        fontsize=_KEY_SIZE,
+        handler_map={tuple: HandlerTuple(ndivide=1)},
+        **place,
+    )
     figure.text(1 - _RIGHT / width, 1 - 0.11 / height, note, ha="right", va="center", fontsize=NOTE_SIZE, color=GREY)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -9,12 +10,13 @@ from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogFormatterSciNotation
 
 COLUMN_WIDTH = 3.5
 """Inches: one column of a two-column page."""
@@ -108,7 +110,7 @@ def add_axes(figure: Figure, left: float, bottom: float, width: float, height: f
 
 def text_size(figure: Figure, text: str, size: float) -> tuple[float, float]:
     """Width and height in inches that ``text`` takes at ``size`` points."""
-    drawn = figure.text(0, 0, text, fontsize=size)
+    drawn = figure.text(0, 0, text, fontsize=size, parse_math=False)
     box = drawn.get_window_extent()
     drawn.remove()
     return box.width / figure.dpi, box.height / figure.dpi
@@ -131,6 +133,36 @@ def two_lines(figure: Figure, text: str, size: float, width: float) -> list[str]
         return [text]
     cut = min(spaces, key=lambda i: abs(i - len(text) / 2))
     return [text[:cut], text[cut + 1 :]]
+
+
+def legend_label(name: str) -> str:
+    """Return ``name`` as a label that a legend shows.
+
+    A legend that collects its entries leaves out those whose label begins with an underscore. A
+    hair space in front keeps the name in it.
+    """
+    return f"\N{HAIR SPACE}{name}" if name.startswith("_") else name
+
+
+class PowersOfTen(LogFormatterSciNotation):
+    """Tick labels such as 10⁻³, chosen as matplotlib chooses them, without its mathtext."""
+
+    def __call__(self, x: float, pos: int | None = None) -> str:
+        """Return the label of the tick at ``x``, "" where it has none."""
+        mathtext = super().__call__(x, pos)
+        text = mathtext.removeprefix(r"$\mathdefault{").removesuffix("}$").replace(r"\times", "×")
+        return re.sub(r"\^\{(-?\d+)\}", lambda power: power[1].translate(_SUPERSCRIPT), text)
+
+
+_SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def set_log_scale(axes: Axes, which: Literal["x", "y"]) -> None:
+    """Make an axis logarithmic, with powers of ten at its ticks."""
+    axes.set(**{f"{which}scale": "log"})
+    axis = {"x": axes.xaxis, "y": axes.yaxis}[which]
+    axis.set_major_formatter(PowersOfTen())
+    axis.set_minor_formatter(PowersOfTen())
 
 
 _TOLD = {"svg": ("Title", "Description"), "png": ("Title", "Description"), "pdf": ("Title", "Subject")}

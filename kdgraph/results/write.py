@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,14 @@ from kdgraph.runner.files import write_atomically
 TEX = str.maketrans(
     {
         **{letter: f"\\{letter}" for letter in "&%$#_{}"},
+        **{"\n": " ", "\r": " "},
         **{"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"},
         **{"±": r"$\pm$", "–": "--", "−": "$-$", "χ": r"$\chi$", "²": "$^2$", "α": r"$\alpha$", "≥": r"$\geq$", "<": "$<$", ">": "$>$"},
     }
 )
-MARKDOWN = str.maketrans({"|": "\\|", "*": "\\*", "<": "&lt;"})
+MARKDOWN = str.maketrans({**{letter: f"\\{letter}" for letter in "\\|*[`~$"}, "<": "&lt;", "&": "&amp;", "\n": " ", "\r": " "})
+_OUTER_UNDERSCORE = re.compile(r"(?<![^\W_])_|_(?![^\W_])")
+"""An underscore that may begin or end emphasis in Markdown. Between letters it is one."""
 
 
 def kind_of(path: str | Path, kinds: Sequence[str], flag: str = "--output") -> str:
@@ -53,17 +57,17 @@ def write_columns(columns: Mapping[str, Sequence[Any]], path: str | Path) -> Non
 def markdown(head: Sequence[str], rows: Sequence[Sequence[str]], sides: Sequence[str]) -> list[str]:
     """Lines of a table; a cell that begins and ends with ``**`` is bold. ``sides`` are "left" or "right"."""
     rule = ["---:" if side == "right" else "---" for side in sides]
-    cells = [head, rule, *([_dressed(cell, MARKDOWN, "**{}**") for cell in row] for row in rows)]
+    cells = [head, rule, *([_dressed(cell, _markdown_text, "**{}**") for cell in row] for row in rows)]
     return [f"| {' | '.join(row)} |" for row in cells]
 
 
 def latex(head: Sequence[str], rows: Sequence[Sequence[str]], sides: Sequence[str]) -> list[str]:
     """Lines of a ``tabular`` with the rules of booktabs; a cell that begins and ends with ``**`` is bold."""
-    body = [" & ".join(_dressed(cell, TEX, r"\textbf{{{}}}") for cell in row) + r" \\" for row in rows]
+    body = [" & ".join(_dressed(cell, latex_text, r"\textbf{{{}}}") for cell in row) + r" \\" for row in rows]
     return [
         rf"\begin{{tabular}}{{{''.join(side[0] for side in sides)}}}",
         r"\toprule",
-        " & ".join(name.translate(TEX) for name in head) + r" \\",
+        " & ".join(map(latex_text, head)) + r" \\",
         r"\midrule",
         *body,
         r"\bottomrule",
@@ -78,10 +82,24 @@ def as_cell(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _dressed(cell: str, letters: Mapping[int, str], bold: str) -> str:
+def latex_text(text: str) -> str:
+    """Return text that LaTeX sets as it stands, also behind the end of a row.
+
+    A bracket or a star there would be an argument of the line break before it.
+    """
+    escaped = text.translate(TEX)
+    return f"{{}}{escaped}" if escaped.startswith(("[", "*")) else escaped
+
+
+def _markdown_text(text: str) -> str:
+    """Return text that Markdown shows as it stands, in a cell of a table."""
+    return _OUTER_UNDERSCORE.sub(r"\\_", text.translate(MARKDOWN))
+
+
+def _dressed(cell: str, escaped: Callable[[str], str], bold: str) -> str:
     if len(cell) > 4 and cell.startswith("**") and cell.endswith("**"):
-        return bold.format(cell[2:-2].translate(letters))
-    return cell.translate(letters)
+        return bold.format(escaped(cell[2:-2]))
+    return escaped(cell)
 
 
 def _is_number(values: Sequence[Any]) -> bool:

@@ -23,7 +23,8 @@ is the log density floor minus the log density at the nearest polytope: above 0 
 data than the floor allows, and the probabilities give way to the prior. That of a detector is above 0 where its
 threshold says so; a detector of sets, such as tood, has none for a row. Other models have no density: their score is
 minus the confidence. Of a regression the columns are row, mean, and quantiles from q0.025 to q0.975; of a conformal
-one low0.5, high0.5, low0.95 and high0.95 too, the ends of intervals that hold at least so often.
+one low0.5, high0.5, low0.95 and high0.95 too, the ends of intervals that hold at least so often. Labels in a CSV file
+stand as they are; a spreadsheet takes one such as =1+1 for a formula, so import text as text, or write .parquet.
 
   kdg predict --run outputs/adult/kdf/1cb9f0a2 --input new.csv --output predictions.parquet"""
 

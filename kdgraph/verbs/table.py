@@ -50,7 +50,8 @@ def _parser() -> Parser:
 
 _MORE = """\
 On a terminal, a line is one model of one run and a column one metric on one set of rows; the parent, which many
-runs share, stands there once. A file has one row for each number: see --columns.
+runs share, stands there once. A file has one row for each number: see --columns. Names in a CSV file stand as they are;
+a spreadsheet takes one such as =1+1 for a formula, so import text columns as text, or write .parquet.
 
   kdg table method=kdf,isotonic --metric error,ece
   kdg table --with dataset.n_train,calibrator.alpha --output numbers.parquet"""

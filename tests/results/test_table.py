@@ -109,3 +109,24 @@ def test_only_kinds_that_are_known_and_folders_that_are_there(tmp_path) -> None:
     with pytest.raises(UsageError) as caught:
         kind_of(tmp_path / "no" / "x.svg", ("svg", "png"), "--figure")
     assert str(caught.value) == f"--figure: no folder '{tmp_path / 'no'}'; make it first"
+
+
+HOSTILE = ["[bold]", "*x", "_x_", "a_b", "$x$", "a|b\\|c", "<b>&amp;", "`c`", "~~x~~", "50 %\nmore", "x^2#{}"]
+
+
+def test_names_stand_in_markdown_as_they_are():
+    lines = markdown(["m"], [[name] for name in HOSTILE], ["left"])[2:]
+    expected = ["\\[bold]", "\\*x", "\\_x\\_", "a_b", "\\$x\\$", "a\\|b\\\\\\|c", "&lt;b>&amp;amp;", "\\`c\\`"]
+    assert lines == [f"| {cell} |" for cell in [*expected, "\\~\\~x\\~\\~", "50 % more", "x^2#{}"]]
+
+
+def test_names_stand_in_latex_as_they_are():
+    lines = latex(["m"], [[name] for name in HOSTILE], ["left"])[4:-2]
+    expected = ["{}[bold]", "{}*x", r"\_x\_", r"a\_b", r"\$x\$", r"a|b\textbackslash{}|c", r"$<$b$>$\&amp;", "`c`"]
+    expected += [r"\textasciitilde{}\textasciitilde{}x\textasciitilde{}\textasciitilde{}", r"50 \% more", r"x\textasciicircum{}2\#\{\}"]
+    assert lines == [rf"{cell} \\" for cell in expected]
+
+
+def test_a_csv_file_has_labels_as_they_are(tmp_path):
+    write_columns({"label": ["=1+1", "@x", "-2"], "n": [1, 2, 3]}, tmp_path / "x.csv")
+    assert pd.read_csv(tmp_path / "x.csv")["label"].tolist() == ["=1+1", "@x", "-2"]

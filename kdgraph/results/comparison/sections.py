@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from textwrap import wrap
 
 from kdgraph.results.words import MARK
-from kdgraph.results.write import TEX, latex, markdown
+from kdgraph.results.write import latex, latex_text, markdown
 
 GAP = 3
 WIDTH = 120
@@ -56,7 +56,7 @@ def as_latex(sections: Sequence[Section], title: str) -> str:
             lines += ["", *(f"% {word}" for word in words if word)]
             continue
         rows = [[_bold(cell) for cell in row] for row in section.rows]
-        caption = " ".join(_sentence(word).translate(TEX) for word in words)
+        caption = " ".join(latex_text(_sentence(word)) for word in words)
         body = latex(section.head, rows, ["left", *["right"] * (len(section.head) - 1)])
         lines += ["", r"\begin{table}", r"\centering", rf"\caption{{{caption}}}", *body, r"\end{table}"]
     return "\n".join(lines) + "\n"

@@ -1,0 +1,93 @@
+"""Names of the user's in figures: drawn as they are, whatever they would mean to matplotlib."""
+
+from __future__ import annotations
+
+import csv
+import xml.etree.ElementTree as ElementTree
+
+import numpy as np
+import pytest
+from matplotlib.legend import Legend
+from matplotlib.text import Text
+
+from kdgraph.figures import pit_histogram, reliability_diagram, save, styled
+from kdgraph.figures.style import PowersOfTen, add_axes, fitted, legend_label, new_figure, set_log_scale, text_size
+from kdgraph.metrics import reliability_bins
+
+CLASSES = [r"$\frac$", "a_b^2", "_x<&>", "[b]5%\\"]
+GROUPS = ["$5", "_g|", "$$"]
+FIGURES = [
+    "confidence_by_class",
+    "joint_distribution",
+    "group_tables",
+    "posterior_maps",
+    "reliability_diagram",
+    "confidence_against_radius",
+]
+
+
+def words_of(path) -> str:
+    """All text that an SVG shows."""
+    return "\n".join("".join(element.itertext()) for element in ElementTree.parse(path).iter() if element.tag.endswith("}text"))
+
+
+def test_names_of_classes_groups_features_and_models_are_drawn_as_they_are(kdg, tmp_path):
+    rng = np.random.default_rng(0)
+    with open("my $x_1$.csv", "w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["$x_1$", r"\frac{a", "$label$", "g$"])
+        for i in range(160):
+            k = i % 4
+            rows.writerow([rng.normal(k, 0.7), rng.normal(k % 2 * 2, 0.7), CLASSES[k], GROUPS[i % 3]])
+    data = ["dataset=table", 'dataset.path="my $x_1$.csv"', 'dataset.target="$label$"', 'dataset.group="g$"', 'dataset.drop=["g$"]']
+    model = ["parent.n_estimators=5", "parent.name=_rf", "method=kdf", "metrics=groups", "figures=default", "figures.formats=[svg]"]
+    draw = ["figures.draw.posterior_maps.grid=10", *(f"+figures.draw.{name}={{}}" for name in FIGURES[:3])]
+    code, _, err = kdg("run", *data, *model, *draw)
+    assert code == 0, err
+    words = {path.stem: words_of(path) for path in tmp_path.rglob("*.svg")}
+    assert set(FIGURES) <= set(words)
+    for label in CLASSES:
+        assert label in words["joint_distribution"] and f"{label}: " in words["confidence_by_class"]
+    for group in GROUPS:
+        assert group in words["group_tables"]
+    assert f"P(class {CLASSES[0]} | x)" in words["posterior_maps"]
+    for name in ("group_tables", "posterior_maps", "reliability_diagram", "confidence_by_class"):
+        assert "_rf" in words[name]
+    code, _, err = kdg("report")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert code == 0 and "<&>" not in page
+
+
+def test_a_legend_that_collects_its_entries_has_names_that_begin_with_an_underscore():
+    confidence, right = np.linspace(0.5, 1, 50), np.arange(50) % 3 > 0
+    bins, counts = reliability_bins(confidence, right), np.full(20, 5.0)
+    figures = [
+        reliability_diagram({"_rf": bins, "_kdf": bins}, ece={"_rf": 0.1, "_kdf": 0.2}),
+        pit_histogram({"_rf": counts, "_kdf": counts}),
+    ]
+    for figure in figures:
+        (legend,) = figure.findobj(Legend)
+        names = " ".join(text.get_text() for text in legend.get_texts())
+        assert names.count("_rf") == names.count("_kdf") == 1
+    assert legend_label("rf") == "rf"
+
+
+@pytest.mark.parametrize("name", [r"$\frac$", "$x$", r"\$5$"])
+def test_text_is_measured_and_shortened_as_it_is_drawn(name):
+    figure = new_figure(2, 1)  # not in our style, in which nothing is mathematics either
+    assert fitted(figure, name, 7, 2.0) == name
+    assert text_size(figure, name, 7)[0] > text_size(figure, name[:-1], 7)[0]
+
+
+def test_powers_of_ten_are_labelled_without_mathematics(tmp_path):
+    with styled():
+        figure = new_figure(5, 2)
+        axes = add_axes(figure, 0.5, 0.5, 4, 1)
+        axes.plot([1e-3, 1, 1e3], [0.2, 0.3, 0.5])
+        set_log_scale(axes, "x")
+        set_log_scale(axes, "y")
+        save(figure, tmp_path / "f", ["svg"])
+        labels = [text.get_text() for axis in (axes.xaxis, axes.yaxis) for text in axis.get_ticklabels(which="both")]
+    assert {"10⁻²", "10²", "2×10⁻¹"} <= set(labels) and not any("$" in label for label in labels)
+    assert PowersOfTen()(1.0, 0) == "10⁰"
+    assert not any(text.get_parse_math() for text in figure.findobj(Text) if "1" in text.get_text())
