@@ -33,9 +33,10 @@ from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
 from kdgraph import messages
+from kdgraph.config_files import check_component, option_files, read_text
 from kdgraph.errors import ConfigError, KdgError
 from kdgraph.loader import Loader
-from kdgraph.run_config import PLAIN, RECORD_SCHEMA, SCIENCE, RunConfig, method_label
+from kdgraph.run_config import COMPONENTS, PLAIN, RECORD_SCHEMA, SCIENCE, RunConfig, method_label
 
 
 def _file_stem(path: str | None, otherwise: str = "table") -> str:
@@ -184,7 +185,7 @@ class Composer:
 
         None where the environment decides too, through ``${oc.env:…}``.
         """
-        yaml = [path for folder in self.folders for path in sorted(folder.rglob("*.yaml"))]
+        yaml = [path for folder in self.folders for path in option_files(folder) if path.is_file()]
         contents = [path.read_bytes() for path in yaml]
         if any(b"oc.env" in content for content in contents):
             return None
@@ -207,6 +208,8 @@ class Composer:
         for key in SCIENCE:
             if key not in nodes:
                 raise ConfigError(f"{key} was removed, and no run can do without it; choose one of 'kdg list {key}'")
+        for group in COMPONENTS:
+            check_component(group, chosen.get(group) or "", nodes[group], self.folders)
         return RunConfig(**nodes, method=self._label(nodes, chosen.get("method"), chosen.get("network")))
 
     def _label(self, nodes: Mapping[str, Any], preset: str | None, network: str | None) -> str:
@@ -216,7 +219,11 @@ class Composer:
         return method_label(nodes, preset, self.presets.get((preset, network), {}))
 
     def options(self, group: str) -> list[str]:
-        """Names of a group's options."""
+        """Names of a group's options. What is named as one of the user's and is no file is refused."""
+        for folder in self.folders:
+            for path in option_files(folder / group):
+                if not path.is_file():
+                    read_text(path)  # raises
         return _options(self.loader, group)
 
     def groups(self) -> list[str]:

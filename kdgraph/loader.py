@@ -11,14 +11,20 @@ from functools import cached_property, reduce
 from pathlib import Path
 from typing import Any, cast
 
+import yaml
 from hydra._internal import defaults_list
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra._internal.config_repository import ConfigRepository, IConfigRepository
 from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.default_element import InputDefault, ResultDefault
 from hydra.core.object_type import ObjectType
+from hydra.errors import HydraException
 from hydra.plugins.config_source import ConfigResult
 from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from kdgraph.config_files import check_mapping, read_text
+from kdgraph.errors import ConfigError
 
 _READ: dict[tuple[str, str, str, bytes], _File] = {}
 """Files as this process has read them, by provider, folder, name and content. Nobody writes into them, and none is let go."""
@@ -87,12 +93,28 @@ class _ReadOnce(ConfigRepository):
         content = file.read_bytes() if source.scheme() == "file" else b""
         key = (source.provider, source.path, config_path, content)
         if key not in _READ:
-            _READ[key] = _File(**vars(super().load_config(config_path)))
+            if source.provider == "command-line":
+                _check(file)
+            try:
+                _READ[key] = _File(**vars(super().load_config(config_path)))
+            except (HydraException, OmegaConfBaseException, RecursionError) as error:
+                reason = str(error).partition("\n")[0]
+                raise ConfigError(f"{file} cannot be read as a config: {reason}") from error
         return _READ[key]
 
     def __deepcopy__(self, memo: dict[int, Any]) -> _ReadOnce:
         """Hydra copies it for each composition, which may look in other folders (``hydra.searchpath``)."""
         return copy.copy(self)
+
+
+def _check(file: Path) -> None:
+    """Raise ConfigError unless a file of the user's is text with keys; what is not YAML is Hydra's to refuse."""
+    text = read_text(file)
+    try:
+        values = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    except yaml.YAMLError:
+        return
+    check_mapping(file, values or None)
 
 
 class _OnlyHydraCan(Exception):

@@ -29,6 +29,13 @@ def unknown_key(key: str, known: Iterable[str]) -> ConfigError:
     return ConfigError(f"unknown key '{key}'" + (f" ({parent or 'the config'} has: {', '.join(siblings)})" if siblings else ""))
 
 
+def not_yaml(path: object, error: BaseException) -> ConfigError:
+    """Return the error for a file that a YAML reader refuses, with the line where it stopped."""
+    mark = getattr(error, "problem_mark", None)
+    line = "" if mark is None else f", line {mark.line + 1}"
+    return ConfigError(f"{path}{line}: not YAML ({getattr(error, 'problem', None) or 'cannot be read'})")
+
+
 def unknown_group(group: str, known: Iterable[str]) -> ConfigError:
     """Return the error for ``group=…`` where there is no such config group, but its name has a slash."""
     names = sorted(known)
@@ -67,7 +74,11 @@ def one_line(
         if missing := getattr(cause, "missing_cfg_file", None):
             # A group of Hydra has two words. Of ours the rest may be a folder in the group.
             group, name = re.fullmatch(r"(hydra/[^/]*|[^/]*)/?(.*)", str(missing)).groups()
-            return unknown_option(group, name, options(group)) if name else ConfigError(_first_line(cause))
+            if not name:
+                return ConfigError(_first_line(cause))
+            chooser = re.match(r"In '(?!config')(.*)': ", str(cause))
+            named_in = f"; it is named in {chooser[1]}" if chooser else ""
+            return ConfigError(f"{unknown_option(group, name, options(group))}{named_in}")
     text = str(causes[0])
     if ours := text.partition(f"{ConfigError.__name__} raised while resolving interpolation: ")[2]:
         return ConfigError(ours.splitlines()[0])
@@ -104,7 +115,7 @@ def _unreadable(word: str, why: str, can_be_read: Callable[[str], bool]) -> Conf
 def _about_the_root(root: BaseException) -> ConfigError:
     key = getattr(root, "full_key", None)
     if mark := getattr(root, "problem_mark", None):
-        return ConfigError(f"{mark.name}, line {mark.line + 1}: not YAML ({getattr(root, 'problem', 'cannot be read')})")
+        return not_yaml(mark.name, root)
     return ConfigError(f"{key}: {_first_line(root)}" if key else _first_line(root))
 
 

@@ -18,7 +18,7 @@ PACKAGE = Path(__file__).parents[1] / "kdgraph"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 ROOMS = [
     {"errors", "wording"},
-    {"overrides"},
+    {"overrides", "config_files"},
     {"parameters", "messages"},
     {"smoothing"},
     {"distributions"},

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from kdgraph.config_files import option_files, read_text
 from kdgraph.errors import ConfigError, did_you_mean
 
 
@@ -23,7 +24,7 @@ def _groups(folders: Sequence[Path]) -> dict[str, dict[str, str]]:
     """Group → option → its line; of two files of the same name the first folder's counts, as in Hydra."""
     groups: dict[str, dict[str, str]] = {}
     for folder in folders:
-        for path in sorted(folder.rglob("*.yaml")):
+        for path in option_files(folder):
             group, *option = path.relative_to(folder).with_suffix("").parts
             if option and not path.stem.startswith("_"):
                 groups.setdefault(group, {}).setdefault("/".join(option), first_comment(path))
@@ -32,7 +33,7 @@ def _groups(folders: Sequence[Path]) -> dict[str, dict[str, str]]:
 
 def first_comment(path: Path) -> str:
     """The first line of comment that is not a directive to Hydra; empty if there is none."""
-    for line in path.read_text(encoding="utf-8").splitlines():
+    for line in read_text(path).splitlines():
         if line.startswith("#") and "@package" not in line:
             return line.lstrip("# ").strip()
     return ""

@@ -11,7 +11,9 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
+from kdgraph.config_files import check_mapping, option_files, read_text
 from kdgraph.errors import DataError, NotAtHand, UsageError, did_you_mean
+from kdgraph.messages import not_yaml
 from kdgraph.verbs.hydra_arguments import hydra_arguments
 
 ACTIONS = ("list", "get", "check")
@@ -55,17 +57,22 @@ def openml_ids(folders: Sequence[Path]) -> dict[str, int]:
     return {name: id for name, id in found.items() if id is not None}
 
 
-def _options(folder: Path) -> Iterator[Path]:
-    return (folder / "dataset").rglob("*.yaml")
+def _options(folder: Path) -> list[Path]:
+    return option_files(folder / "dataset")
 
 
 def _id_in(path: Path, files: dict[str, Path]) -> int | None:
     import yaml
 
-    node = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+    try:
+        node = yaml.safe_load(read_text(path)) or {}
+    except yaml.YAMLError as error:
+        raise not_yaml(path, error) from error
+    check_mapping(path, node)
     if isinstance(node.get("id"), int):
         return node["id"]
-    bases = [str(base).partition("@")[0] for base in node.get("defaults", [])]
+    defaults = node.get("defaults")
+    bases = [str(base).partition("@")[0] for base in (defaults if isinstance(defaults, list) else [])]
     paths = [files.get(base.lstrip("/") if base.startswith("/") else f"dataset/{base}") for base in bases]
     return next((id for base in paths if base and base != path and (id := _id_in(base, files)) is not None), None)
 

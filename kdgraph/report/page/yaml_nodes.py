@@ -10,6 +10,9 @@ from typing import Any
 
 import yaml
 
+from kdgraph.config_files import read_text
+from kdgraph.errors import ConfigError
+
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -71,7 +74,13 @@ def chosen_by(folders: Sequence[Path], option: str) -> dict[str, str]:
 
 def _read(folders: Sequence[Path], option: str) -> dict[str, Any] | None:
     path = next((path for folder in folders if (path := Path(folder, f"{option}.yaml")).is_file()), None)
-    return None if path is None else yaml.load(path.read_text(encoding="utf-8"), _LOADER) or {}
+    if path is None:
+        return None
+    try:
+        values = yaml.load(read_text(path), _LOADER) or {}
+    except (ConfigError, yaml.YAMLError):  # no run was composed from it
+        return None
+    return values if isinstance(values, dict) and isinstance(values.get("defaults", []), list) else None
 
 
 def _full_name(base: str, option: str) -> str:

@@ -1,0 +1,63 @@
+"""YAML files of config groups: found and read, or refused in one line that names the file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from kdgraph.errors import ConfigError
+
+
+def option_files(folder: Path) -> list[Path]:
+    """Return everything below ``folder`` that is named as an option, ``*.yaml``, sorted."""
+    return sorted(folder.rglob("*.yaml"))
+
+
+def read_text(path: Path) -> str:
+    """Return the text of a YAML file.
+
+    Raises
+    ------
+    ConfigError
+        If it is a folder or a link to nothing, cannot be opened, or is not UTF-8.
+    """
+    try:
+        return path.read_bytes().decode("utf-8")
+    except UnicodeDecodeError as error:
+        place = f"byte {error.start:,} (0x{error.object[error.start]:02x})"
+        raise ConfigError(f"{path} is not text in UTF-8: {place} cannot be decoded; save it as UTF-8") from error
+    except OSError as error:
+        raise ConfigError(f"{path}: {_problem(path, error)}") from error
+
+
+def _problem(path: Path, error: OSError) -> str:
+    if path.is_dir():
+        return "this is a folder, and an option is a file; give it another name"
+    if path.is_symlink() and not path.exists():
+        return f"this is a link to {path.readlink()}, which is not there; remove the link or mend it"
+    return f"{error.strerror or error}; change its rights, or give another --config-dir"
+
+
+def check_mapping(path: Path, values: Any) -> None:
+    """Raise ConfigError unless the content of a YAML file has keys, or there is none at all."""
+    if values is not None and not isinstance(values, dict):
+        kind = "a list" if isinstance(values, list) else f"the value {values!r:.40}"
+        raise ConfigError(f"{path} must have keys with values, such as 'name: mine', got {kind}")
+
+
+def check_component(group: str, option: str, node: Any, folders: Sequence[Path]) -> None:
+    """Raise ConfigError unless the node of an option names itself and its class.
+
+    Parameters
+    ----------
+    group, option : such as ``dataset`` and ``spiral``.
+    node : of the composed config.
+    folders : of configs; the file of the option is in the first that has it.
+    """
+    lacking = [key for key in ("name", "_target_") if not isinstance(node, dict) or key not in node]
+    files = [path for folder in folders if (path := folder / group / f"{option}.yaml").is_file()]
+    if lacking:
+        where = files[0] if files else f"{group}={option}"
+        meaning = {"name": "what runs call it", "_target_": "the import path of its class or function"}
+        raise ConfigError(f"{where} has no '{lacking[0]}', {meaning[lacking[0]]}; add {lacking[0]}: …")
