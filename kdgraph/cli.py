@@ -9,6 +9,7 @@ from importlib import import_module
 
 from kdgraph.errors import KdgError, UsageError, did_you_mean
 from kdgraph.verbs import VERBS
+from kdgraph.verbs.help import HELP as HELP_OF_VERBS
 from kdgraph.wording import printable
 
 HELP = """\
@@ -66,4 +67,7 @@ def _verb(arguments: list[str]) -> int:
     if verb not in VERBS:
         hint = did_you_mean(verb, VERBS, f"; known: {', '.join(VERBS)}")
         raise UsageError(f"unknown verb '{verb}'" + (f"; overrides come after a verb: kdg run {verb}" if "=" in verb else hint))
+    if verb in HELP_OF_VERBS and not {"-h", "--help"}.isdisjoint(rest):
+        print(HELP_OF_VERBS[verb], end="")
+        return 0
     return import_module(f"kdgraph.verbs.{verb}").main(rest)
