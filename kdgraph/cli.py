@@ -46,6 +46,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KdgError as error:
         print(f"kdg: {printable(str(error))}", file=sys.stderr)
         return error.exit_code
+    except PermissionError as error:  # a folder of another user; what is written has its own line
+        print(f"kdg: {error.filename} is closed to you; its owner can open it with 'chmod -R a+rX'", file=sys.stderr)
+        return UsageError.exit_code
     except KeyboardInterrupt:
         print("kdg: interrupted; finished stages are kept", file=sys.stderr)
         return 130

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from kdgraph.metrics import METRICS
+from kdgraph.runner.sealed import unseal
 
 TINY = [
     "dataset.n_train=60",
@@ -156,7 +157,7 @@ def test_json_is_the_record_and_nothing_else(kdg, tmp_path):
     code, out, _ = kdg("run", "--json", *TINY)
     record = json.loads(out)
     (path,) = tmp_path.rglob("result.json")
-    assert code == 0 and record == json.loads(path.read_text())
+    assert code == 0 and record == unseal(path.read_bytes())
     code, out, _ = kdg("run", "--json", "-m", *TINY, "seed=0,1")
     assert [r["seed"] for r in json.loads(out)] == [0, 1]
     assert json.loads(out)[0] == record  # a run in a sweep is the same directory

@@ -8,8 +8,8 @@ from typing import Any
 from kdgraph.errors import UsageError
 from kdgraph.results.parts import PARTS
 
-OF_RUN = ("run_id", *PARTS, "method", "protocol", "seed", "ood_sets", "learnt", "seconds", "peak_memory_mb", "warnings", "from_store")
-OF_RUN += ("versions", "git", "host", "dataset", "config", "files", "metrics", "about_metrics")
+OF_RUN = ("run_id", "code", "reads", *PARTS, "method", "protocol", "seed", "ood_sets", "learnt", "seconds", "peak_memory_mb")
+OF_RUN += ("warnings", "from_store", "versions", "git", "host", "dataset", "config", "files", "metrics", "about_metrics")
 WITHIN = {
     "dataset": ("name", "fingerprint", "n_train", "n_calibration", "n_test", "n_features", "classes", "prior"),
     "config": ("dataset", "ood", "preprocess", *PARTS, "metrics", "protocol"),

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from kdgraph.errors import UsageError, did_you_mean
 from kdgraph.metrics.registry import Better
 from kdgraph.results.filters import as_text, flat
+from kdgraph.results.origins import contents
 
 Words = tuple[tuple[str, str], ...]
 """Keys and their values as text."""
@@ -55,7 +56,8 @@ class Measure:
     on : "test", "calibration", "grid" or "ood".
     ood : name of the out-of-distribution set, and ``params`` which of its family it is.
     options : of the metric.
-    drawn : how the out-of-distribution set is drawn, without its family and its number of rows, which only make it finer.
+    drawn : how the out-of-distribution set is drawn, without its family and its number of rows, which only make it finer;
+        the content of the files that it is drawn from; the parameters of the feature map that ``space`` names.
     in_distribution : whether the set is where its family meets the training data.
     n_of : what was scored: rows, or sets of them, which is another task.
     in_sample : whether what was fitted on these rows is judged by them.
@@ -157,11 +159,14 @@ class Measure:
 
 def measured(record: Mapping[str, Any]) -> Iterator[tuple[Measure, Mapping[str, Any]]]:
     """Every number of a record (an item of its ``metrics``) with what it measures."""
-    options = {on: {name: _words(chosen or {}) for name, chosen in (of or {}).items()} for on, of in record["config"]["metrics"].items()}
+    asked = {on: of or {} for on, of in record["config"]["metrics"].items() if on != "spaces"}
+    options = {on: {name: _words(chosen or {}) for name, chosen in of.items()} for on, of in asked.items()}
     node = record["config"]["ood"] or {}
+    content = contents(record, "ood.")  # other content of a file is other rows
     drawn, of_source = _drawn(node), {key: _drawn(source) for key, source in (node.get("sources") or {}).items()}
     fitted_on = "test" if record["protocol"] == "paper" else "calibration"  # of test rows AS_IN_PAPER says so, in every table
-    known = _known(repr((options, record["about_metrics"], fitted_on, of_source)), drawn)
+    spaces = {name: tuple((f"space.{key}", value) for key, value in _words(space)) for name, space in _spaces(record).items()}
+    known = _known(repr((options, record["about_metrics"], fitted_on, of_source, content, spaces)), drawn)
     for entry in record["metrics"]:
         key = (entry["metric"], entry["on"], entry["ood"], *entry["params"].items(), entry.get("in_distribution"), entry.get("n_of"))
         if key not in known:
@@ -169,9 +174,16 @@ def measured(record: Mapping[str, Any]) -> Iterator[tuple[Measure, Mapping[str, 
             is_inside = bool(entry.get("in_distribution")) or entry["params"].get("radius", math.inf) <= 1
             of_metric, about = options.get(on, {}).get(name, ()), AboutMetric(**record["about_metrics"][name])
             of_set = of_source.get(str(entry["ood"]).partition("/")[0], drawn) if on == "ood" else ()
+            of_set += (("content", content),) if on == "ood" and content else ()
+            of_set += spaces.get(dict(of_metric).get("space", ""), ())
             in_sample = on == fitted_on == "calibration"
             known[key] = Measure(name, about, on, entry["ood"], params, of_metric, of_set, is_inside, entry.get("n_of", ROWS), in_sample)
         yield known[key], entry
+
+
+def _spaces(record: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
+    """Nodes of the feature maps that metrics measure in: one name may stand for another map in another run."""
+    return record["config"]["metrics"].get("spaces") or {}
 
 
 @cache

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from kdgraph.results.filters import ABSENT, as_text, flat, value_of
+from kdgraph.results.origins import contents
 from kdgraph.results.parts import PARTS, after, is_as_in_paper
 from kdgraph.results.records import Found
 from kdgraph.run_config import method_label
@@ -67,7 +68,8 @@ def named(found: Sequence[Found]) -> list[Run]:
     for tables, is one method all the same; :func:`differing_between_datasets` says so.
     """
     records = [one.record for one in found]
-    datasets = _names([_dataset(record) for record in records])
+    several = _several_contents(records)
+    datasets = _names([_dataset(record, several) for record in records])
     methods = _names([_method(record, dataset) for record, dataset in zip(records, datasets, strict=True)])
     parents = _names([_parent(record, dataset) for record, dataset in zip(records, datasets, strict=True)])
     return [
@@ -134,9 +136,23 @@ def _words(config: Mapping[str, Any], keys: Mapping[str, None]) -> list[str]:
     return [f"{key.removeprefix('dataset.')}={as_text(value)}" for key, value in values.items() if value is not ABSENT]
 
 
-def _dataset(record: Mapping[str, Any]) -> _Setting:
-    node = {key: value for key, value in record["config"]["dataset"].items() if key not in REPEATS}
-    name = str(record["dataset"]["name"])
+def _node(record: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in record["config"]["dataset"].items() if key not in REPEATS}
+
+
+def _several_contents(records: Sequence[Mapping[str, Any]]) -> set[str]:
+    """Nodes of data sets, as text, whose files had more than one content: their names do not tell these apart."""
+    found: dict[str, set[str]] = {}
+    for record in records:
+        if content := contents(record):
+            found.setdefault(json.dumps(_node(record), sort_keys=True, default=str), set()).add(content)
+    return {node for node, of in found.items() if len(of) > 1}
+
+
+def _dataset(record: Mapping[str, Any], several: Collection[str]) -> _Setting:
+    node, name = _node(record), str(record["dataset"]["name"])
+    if several and json.dumps(node, sort_keys=True, default=str) in several:
+        node["content"] = contents(record)
     return _Setting(name, name, None, {"dataset": node})
 
 
@@ -145,12 +161,19 @@ def _method(record: Mapping[str, Any], dataset: str) -> _Setting:
     family = (record["protocol"], *(str(record[part]) for part in PARTS))
     composed = record["method"] == method_label(record["config"], None, {})
     also = ("ood",) if is_as_in_paper(record) else ()  # which may have been fitted by them
-    config = {group: record["config"][group] for group in (*OF_METHOD, *also)}
+    config = {group: record["config"][group] for group in (*OF_METHOD, *also)} | _of_outliers(record)
     return _Setting(str(record["method"]), family, dataset, config, always=composed)
 
 
 def _parent(record: Mapping[str, Any], dataset: str) -> _Setting:
-    return _Setting(str(record["parent"]), record["parent"], dataset, {group: record["config"][group] for group in OF_PARENT})
+    config = {group: record["config"][group] for group in OF_PARENT} | _of_outliers(record)
+    return _Setting(str(record["parent"]), record["parent"], dataset, config)
+
+
+def _of_outliers(record: Mapping[str, Any]) -> dict[str, Any]:
+    """The content of the files whose rows a network trains with as outliers, as a group of its own."""
+    content = contents(record, "outliers.")
+    return {"outliers": {"content": content}} if content else {}
 
 
 def _repetition(record: Mapping[str, Any]) -> Repetition:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import gc
-import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,11 +13,12 @@ from typing import Any
 from kdgraph.errors import UsageError
 from kdgraph.results.complete import lacking
 from kdgraph.results.filters import parse, refuse_unknown
+from kdgraph.results.origins import PresentFiles, differences
 from kdgraph.run_config import RECORD_SCHEMA
+from kdgraph.runner.rundir import RECORD, is_current, unsealed
+from kdgraph.runner.sealed import Damaged, unseal
 from kdgraph.runner.watch import Watch
-from kdgraph.wording import counted
-
-RECORD = "result.json"
+from kdgraph.wording import counted, some
 
 
 @dataclass(frozen=True)
@@ -29,16 +29,18 @@ class Found:
     record: dict[str, Any]
 
 
-def find(out: str | Path, filters: Sequence[str] = (), tell: Callable[[str], None] | None = None) -> list[Found]:
-    """Every finished run below ``out`` that passes all filters.
+def find(out: str | Path, filters: Sequence[str] = (), tell: Callable[[str], None] | None = None, *, outdated: bool = False) -> list[Found]:
+    """Return every finished run below ``out`` that passes all filters.
 
-    Records of another schema or without a key that all have, and files that are no record, are left out; ``tell`` gets a line on how many.
+    Left out are records of another schema, of earlier code, without a key that all have, or not as they were written, and runs of files
+    that have other content by now. ``tell`` gets a line on what is left out, and one on what differs behind runs that stay.
 
     Parameters
     ----------
     out : a folder at any level: that of all runs, of a data set, of a method, or of one run.
     filters : ``key=value[,value…]`` or ``key!=value[,value…]``; see :mod:`kdgraph.results.filters`.
-    tell : is given the note; None: it goes to stderr.
+    tell : is given the notes; None: they go to stderr.
+    outdated : whether runs of earlier contents of their files are returned too.
 
     Returns
     -------
@@ -53,25 +55,43 @@ def find(out: str | Path, filters: Sequence[str] = (), tell: Callable[[str], Non
     if not Path(out).is_dir():
         raise UsageError(f"--out must be a folder with runs, got '{out}', which is no folder")
     wanted = [parse(word) for word in filters]
+    note = tell or Watch().note
+    read = _Read()
     with without_collection():
-        files = list(_files(out))
-        read = [(path, _read(path)) for path in files]
-        lacks = [lacking(record) if record and _is_current(record) else None for _, record in read]
-        current = [
-            Found(path.parent, record)
-            for (path, record), key in zip(read, lacks, strict=True)
-            if record and _is_current(record) and key is None
-        ]
-        found = [one for one in current if all(each.passes(one.record) for each in wanted)]
-    if left_out := _left_out([record for _, record in read], [key for key in lacks if key]):
-        (tell or Watch().note)(f"left out of {out}: {left_out}")
-    if not current:
+        read.below(out)
+        present = read.found if outdated else _without_outdated(read.found, out, note)
+        found = [one for one in present if all(each.passes(one.record) for each in wanted)]
+    if left_out := read.left_out():
+        note(f"left out of {out}: {left_out}")
+    if not present:
+        if read.found:
+            raise UsageError(
+                f"every finished run in '{out}' is of files that have other content now; run them again, or see them with --outdated"
+            )
         raise UsageError(f"no finished run in '{out}'; make one with 'kdg run', or name another folder with --out")
     if not found:
-        records = [one.record for one in current]
+        records = [one.record for one in present]
         refuse_unknown(wanted, records)
-        raise UsageError(f"none of the {len(current):,} runs in '{out}' has {' '.join(filters)}")
+        raise UsageError(f"none of the {len(present):,} runs in '{out}' has {' '.join(filters)}")
+    for line in differences([one.record for one in found]):
+        note(line)
     return sorted(found, key=_place)
+
+
+def _without_outdated(found: Sequence[Found], out: str | Path, note: Callable[[str], None]) -> list[Found]:
+    files, present = PresentFiles(), []
+    changed: dict[str, int] = {}
+    for one in found:
+        paths = files.changed(one.record)
+        for path in paths:
+            changed[path] = changed.get(path, 0) + 1
+        if not paths:
+            present.append(one)
+    if changed:
+        names = some([Path(path).name for path in changed], 3)
+        runs = counted(len(found) - len(present), "run")
+        note(f"left out of {out}: {runs} of an earlier content of {names}; --outdated shows them too, under names of their own")
+    return present
 
 
 def _place(found: Found) -> tuple[str, str, int, str]:
@@ -79,39 +99,72 @@ def _place(found: Found) -> tuple[str, str, int, str]:
     return str(record["dataset"]["name"]), str(record["method"]), int(record["seed"]), str(record["run_id"])
 
 
-def _files(folder: str | Path) -> Iterator[Path]:
-    """Records below ``folder``, not inside the directory of a run, nor in hidden folders such as the store."""
-    with os.scandir(folder) as entries:
-        inside = list(entries)
-    if any(entry.name == RECORD for entry in inside):
-        yield Path(folder, RECORD)
-        return
-    for entry in inside:
-        if not entry.name.startswith(".") and entry.is_dir():
-            yield from _files(entry.path)
+class _Read:
+    """What is below a folder: records that can be used, and what cannot, by its kind."""
 
+    def __init__(self) -> None:
+        self.found: list[Found] = []
+        self.schemas: list[str] = []
+        self.of_earlier_code = 0
+        self.missing: list[str] = []
+        self.damaged: list[Path] = []
+        self.closed: list[str] = []
 
-def _read(path: Path) -> dict[str, Any] | None:
-    """The record, or None where the file is not one (a power cut may leave it empty)."""
-    try:
-        record = json.loads(path.read_bytes())
-    except (OSError, ValueError):
-        return None
-    return record if isinstance(record, dict) else None
+    def below(self, folder: str | Path) -> None:
+        """Read the records below ``folder``, not inside the directory of a run, nor in hidden folders such as the store."""
+        try:
+            with os.scandir(folder) as entries:
+                inside = list(entries)
+        except PermissionError:
+            self.closed.append(str(folder))
+            return
+        if any(entry.name == RECORD for entry in inside):
+            self._record(Path(folder, RECORD))
+            return
+        for entry in inside:
+            if not entry.name.startswith(".") and entry.is_dir():
+                self.below(entry.path)
 
+    def _record(self, path: Path) -> None:
+        try:
+            content = path.read_bytes()
+        except PermissionError:
+            self.closed.append(str(path))
+            return
+        except OSError:  # gone meanwhile, or a folder of that name
+            self.damaged.append(path)
+            return
+        try:
+            record = unseal(content)
+        except Damaged:
+            if (earlier := unsealed(content)) is None:
+                self.damaged.append(path)
+            else:
+                self.schemas.append(str(earlier["schema"]))
+            return
+        if record.get("schema") != RECORD_SCHEMA:
+            self.schemas.append(str(record.get("schema")))
+        elif key := lacking(record):
+            self.missing.append(key)
+        elif not is_current(record):
+            self.of_earlier_code += 1
+        else:
+            self.found.append(Found(path.parent, record))
 
-def _is_current(record: Mapping[str, Any]) -> bool:
-    return record.get("schema") == RECORD_SCHEMA
-
-
-def _left_out(records: Sequence[dict[str, Any] | None], missing: Sequence[str]) -> str:
-    """What cannot be used, in words; "" if all can."""
-    others = [record.get("schema") for record in records if record and not _is_current(record)]
-    damaged = sum(record is None for record in records)
-    kinds = ", ".join(sorted({str(schema) for schema in others}))
-    parts = [f"{counted(len(others), 'run')} of another version (schema {kinds}; this kdgraph reads {RECORD_SCHEMA})"] if others else []
-    parts += [f"{counted(len(missing), 'run')} whose {RECORD} lacks {', '.join(sorted(set(missing)))}"] if missing else []
-    return "; ".join([*parts, *([f"{counted(damaged, 'run')} whose {RECORD} cannot be read"] if damaged else [])])
+    def left_out(self) -> str:
+        """Return what cannot be used, in words; "" if all can."""
+        kinds = ", ".join(sorted(set(self.schemas)))
+        others, earlier = len(self.schemas), self.of_earlier_code
+        parts = [f"{counted(others, 'run')} of another version (schema {kinds}; this kdgraph reads {RECORD_SCHEMA})"] if others else []
+        parts += [f"{counted(earlier, 'run')} of other code than this kdgraph's; the same kdg run makes them again"] if earlier else []
+        if self.missing:
+            parts.append(f"{counted(len(self.missing), 'run')} whose {RECORD} lacks {', '.join(sorted(set(self.missing)))}")
+        if self.damaged:
+            names = some(sorted(str(path) for path in self.damaged), 2)
+            parts.append(f"{counted(len(self.damaged), 'run')} whose {RECORD} is damaged ({names}); the same kdg run makes them again")
+        if self.closed:
+            parts.append(f"what you may not read ({some(self.closed, 2)}); its owner can let you with 'chmod -R a+rX'")
+        return "; ".join(parts)
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from kdgraph.run_config.config import (
     method_label,
     run_id,
 )
-from kdgraph.run_config.files import Read, file_digests, what_is_read
+from kdgraph.run_config.files import Read, file_digests, reads, refuse_changed, what_is_read
 
 __all__ = [
     "AFTER",
@@ -28,6 +28,8 @@ __all__ = [
     "check",
     "file_digests",
     "method_label",
+    "reads",
+    "refuse_changed",
     "run_id",
     "what_is_read",
 ]

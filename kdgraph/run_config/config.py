@@ -15,7 +15,7 @@ from kdgraph.errors import ParameterError
 from kdgraph.parameters import Range, check_value
 from kdgraph.run_config.files import file_digests
 
-RECORD_SCHEMA = 6
+RECORD_SCHEMA = 7
 """Version of ``result.json``; part of the run id, so that a change of its meaning makes every run a new one."""
 
 AFTER = ("calibrator", "gate", "detector", "recalibrator")
@@ -110,7 +110,12 @@ class RunConfig:
     @cached_property
     def run_id(self) -> str:
         """8 hex digits: a hash of :meth:`science`, and of its files as they are when it is asked for first."""
-        return run_id(self.science())
+        return run_id(self.science(), self.files)
+
+    @cached_property
+    def files(self) -> dict[str, str]:
+        """Digest of each file that rows are read from, as it is when it is asked for first."""
+        return file_digests(self.science())
 
     @property
     def run_dir(self) -> Path:
@@ -118,10 +123,14 @@ class RunConfig:
         return Path(self.out) / str(self.dataset["name"]) / self.method / self.run_id
 
 
-def run_id(science: Mapping[str, Any]) -> str:
-    """8 hex digits: a hash of the science part of a resolved config, of the files that it names, and of the record's schema."""
+def run_id(science: Mapping[str, Any], files: Mapping[str, str] | None = None) -> str:
+    """8 hex digits: a hash of the science part of a resolved config, of the files that it names, and of the record's schema.
+
+    ``files`` are digests of :func:`~kdgraph.run_config.files.file_digests`; None: of the files as they are now.
+    """
     part = {name: science[name] for name in SCIENCE}
-    text = json.dumps({**part, "schema": RECORD_SCHEMA, **file_digests(part)}, sort_keys=True, default=str)
+    digests = file_digests(part) if files is None else files
+    text = json.dumps({**part, "schema": RECORD_SCHEMA, **digests}, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 

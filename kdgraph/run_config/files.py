@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from kdgraph.components import Node, target_of
+from kdgraph.errors import RunFailed
 from kdgraph.run_config.outliers import ood_sets, sources_of_outliers
 
 
@@ -63,6 +64,38 @@ def what_is_read(science: Mapping[str, Any]) -> dict[str, Read]:
         for key in reads_of(node)
         if node.get(key)
     }
+
+
+def reads(science: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return what a record holds of each of :func:`what_is_read` that is there, so that later content can be told from it.
+
+    Returns
+    -------
+    dict
+        Key → target, key and absolute path of a :class:`Read`, its ``stamp`` and its ``sha256``.
+    """
+    found = {key: Read(read.target, read.key, str(Path(read.path).expanduser().absolute())) for key, read in what_is_read(science).items()}
+    digests = {key: read.digest() for key, read in found.items()}
+    return {key: {**asdict(read), "stamp": read.stamp(), "sha256": digests[key]} for key, read in found.items() if digests[key]}
+
+
+def refuse_changed(before: Mapping[str, str], science: Mapping[str, Any]) -> None:
+    """Raise where a file that is still there has other content than before: nobody knows which of the two a stage has read.
+
+    Parameters
+    ----------
+    before : of :func:`file_digests`, when the run's id was made.
+    science : the part of the config that decides the numbers.
+
+    Raises
+    ------
+    RunFailed
+        One line with the name of the file.
+    """
+    for key, digest in file_digests(science).items():
+        if before.get(key) != digest:
+            path = what_is_read(science)[key].path
+            raise RunFailed(f"{path} has changed while the run was reading it; give the same command again once it is whole")
 
 
 def reads_of(source: Node) -> Mapping[str, Any]:

@@ -7,15 +7,14 @@ The claim of a living process is its own to remove.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from kdgraph.runner.claim import clear, is_claimed
-from kdgraph.runner.rundir import HELD, RunDir
+from kdgraph.runner.rundir import HELD, RECORD, RunDir, unsealed
+from kdgraph.runner.sealed import Damaged, unseal
 from kdgraph.runner.store import CLAIM, FOLDER, SUFFIX
 
 _OF_ENTRY = re.compile(r"\.?([0-9a-f]{24})\.")
@@ -37,6 +36,11 @@ def garbage(out: Path) -> list[Garbage]:
     needed = {name for run in _runs(out) for name in _needed_by(run)}
     found = (_judged(path, needed) for path in sorted((out / FOLDER).glob("*/*")) if path.is_file())
     return sorted((each for each in found if each), key=lambda each: (each.kind, each.path))
+
+
+def damaged(out: Path) -> list[str]:
+    """Return a line on each record below ``out`` that is not as it was written: which entries its run needs is not known."""
+    return [line for run in _runs(out) if (line := RunDir(run).damage())]
 
 
 def delete(out: Path, files: Iterable[Garbage]) -> list[Garbage]:
@@ -70,17 +74,21 @@ def _judged(path: Path, needed: set[str]) -> Garbage | None:
 
 def _needed_by(run: Path) -> Iterator[str]:
     """Entries that a run names: a finished one in its record, one at work in a list of its own."""
-    yield from _names(run / "result.json", "store")
+    yield from _names(run / RECORD)
     if RunDir(run).is_running:
-        yield from _names(run / HELD, "store")
+        yield from _names(run / HELD)
 
 
-def _names(path: Path, key: str) -> list[str]:
+def _names(path: Path) -> list[str]:
     try:
-        found: Any = json.loads(path.read_bytes())
-    except (OSError, ValueError):
+        content = path.read_bytes()
+    except OSError:
         return []
-    return list(found.get(key, {}).values()) if isinstance(found, dict) else []
+    try:
+        named = unseal(content).get("store")
+    except Damaged:
+        named = (unsealed(content) or {}).get("store")
+    return list(named.values()) if isinstance(named, dict) else []
 
 
 def _runs(out: Path) -> Iterator[Path]:

@@ -7,15 +7,16 @@ were. Losing an index costs time and nothing else.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
 from kdgraph.config import Job, Plan
 from kdgraph.run_config import Read, RunConfig, what_is_read
+from kdgraph.runner.sealed import Damaged, seal, unseal
 
 KEPT = 4
 """Indices of other configurations that stay beside the one in use."""
@@ -30,7 +31,7 @@ class Index:
 
     @classmethod
     def of(cls, planned: Plan) -> Index:
-        """Read what is known; a line that was cut off by a kill is left out."""
+        """Read what is known; a line that was cut off by a kill, or is not as it was written, is left out."""
         digest = planned.composer.digest() if planned.multirun else None
         if digest is None or any("oc.env" in override for job in planned.jobs for override in job.overrides):
             return cls(None, {})
@@ -50,28 +51,26 @@ class Index:
         if not self.path.exists():
             _forget_old(self.path)
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write("".join(lines))
+        with self.path.open("ab") as file:
+            file.write(b"".join(lines))
 
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        text = path.read_text(encoding="utf-8")
+        lines = path.read_bytes().splitlines()
     except FileNotFoundError:
         return {}
     found = {}
-    for line in text.splitlines():
-        try:
-            entry = json.loads(line)
+    for line in lines:
+        with suppress(Damaged):
+            entry = unseal(line)
             found[entry["key"]] = entry
-        except (json.JSONDecodeError, KeyError, TypeError):
-            continue
     return found
 
 
-def _line(key: str, config: RunConfig) -> str:
+def _line(key: str, config: RunConfig) -> bytes:
     files = [[*astuple(read), read.stamp(), read.digest()] for read in what_is_read(config.science()).values()]
-    return json.dumps({"key": key, "run_dir": str(config.run_dir), "files": files}) + "\n"
+    return seal({"key": key, "run_dir": str(config.run_dir), "files": files}, indent=None) + b"\n"
 
 
 def _as_it_was(files: Iterable[Any], seen: dict[str, bool]) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
+from collections.abc import Iterable
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -13,12 +14,12 @@ from typing import Any
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba", "torch", "pandas", "matplotlib", "hydra-core")
 
 
-def versions() -> dict[str, str]:
-    """Version by name: kdgraph, python, and the libraries that are installed."""
+def versions(packages: Iterable[str] = ()) -> dict[str, str]:
+    """Return version by name: of kdgraph, Python, :data:`LIBRARIES` and ``packages``, as far as they are installed."""
     import kdgraph
 
     found = {"kdgraph": kdgraph.__version__, "python": platform.python_version()}
-    for name in LIBRARIES:
+    for name in (*LIBRARIES, *packages):
         try:
             found[name] = version(name)
         except PackageNotFoundError:

@@ -1,7 +1,11 @@
 """``result.json``: the record of a run, the interface of everything that comes after it.
 
-Keys: ``schema``, ``run_id``, ``dataset`` {name, fingerprint, n_train, n_calibration, n_test, n_features, n_categorical, missing_share (of
-the training values), shape (of a row), classes, prior (null in regression), source (where the rows come from)}, ``parent``, ``calibrator``,
+It is sealed (:mod:`kdgraph.runner.sealed`): its last key is a checksum of all before it.
+
+Keys: ``schema``, ``code`` (version of each stage, :data:`~kdgraph.runner.store.CODE_SCHEMA`), ``run_id``, ``reads`` (key of a
+source → the file or folder that it reads, with a digest of the content), ``dataset`` {name, fingerprint, n_train, n_calibration,
+n_test, n_features, n_categorical, missing_share (of the training values), shape (of a row), classes, prior (null in regression),
+source (where the rows come from)}, ``parent``, ``calibrator``,
 ``gate``, ``detector``, ``recalibrator``, ``method`` (names), ``protocol`` ("held_out", or "paper" where something may have been fitted on
 test rows, or by those out of distribution), ``seed``, ``config`` (the science part, resolved), ``metrics`` (list of {metric, value, of:
 "parent" | "calibrated", on: "test" | "calibration" (in sample: rows that what comes after the parent was fitted on, but with protocol
@@ -9,7 +13,8 @@ test rows, or by those out of distribution), ``seed``, ``config`` (the science p
 data; with n_of: "sets of 20 rows" where ``n`` counts those and not rows), ``about_metrics`` (name → {label, better: "lower" | "higher" |
 null, and where it has them unit, detects: true}, of the config's metrics and tables: a metric of the user's own is understood without it),
 ``ood_sets`` (list of {name, n, source: where the rows come from and what was done to them}, of those that come from elsewhere), ``learnt``
-(by part after the parent), ``files`` {predictions, tables (name → file), figures, model: empty where none is kept}, ``store`` (entry of
+(by part after the parent), ``files`` {predictions, tables (name → file), figures, model: empty where none is kept, sha256: of
+predictions and tables, by name}, ``store`` (entry of
 each stage there), ``seconds`` and ``peak_memory_mb`` by stage (of when the stage was done), ``warnings`` (list of {stage, message},
 likewise), ``from_store`` (stages that this run found done), ``versions``, ``git`` {commit, dirty} or null, ``host``. NaN and infinity are
 null.
@@ -25,9 +30,10 @@ import numpy as np
 
 from kdgraph.data.dataset import Splits
 from kdgraph.metrics import about
-from kdgraph.run_config import RECORD_SCHEMA, RunConfig
+from kdgraph.run_config import RECORD_SCHEMA, RunConfig, reads
 from kdgraph.runner import provenance
-from kdgraph.runner.store import Made
+from kdgraph.runner.model_dir import trusted_packages
+from kdgraph.runner.store import CODE_SCHEMA, Made
 
 
 def make_record(
@@ -50,7 +56,9 @@ def make_record(
     return json_safe(
         {
             "schema": RECORD_SCHEMA,
+            "code": CODE_SCHEMA,
             "run_id": config.run_id,
+            "reads": reads(config.science()),
             "dataset": _dataset(config, splits),
             "parent": config.parent["name"],
             **{group: node["name"] for group, node in config.after.items()},
@@ -68,7 +76,7 @@ def make_record(
             "peak_memory_mb": {name: round(made.cost.peak_memory_mb, 1) for name, made in stages.items()},
             "warnings": [{"stage": name, "message": text} for name, made in stages.items() for text in made.warnings],
             "from_store": [name for name, made in stages.items() if made.from_store],
-            "versions": provenance.versions(),
+            "versions": provenance.versions(trusted_packages(config.science())),
             "git": provenance.git(),
             "host": provenance.host(),
         }

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from kdgraph.run_config import RunConfig
+from kdgraph.run_config import RunConfig, refuse_changed
 from kdgraph.runner.rundir import RunDir
+from kdgraph.runner.sealed import sha256_of
 from kdgraph.runner.watch import Watch
 
 
@@ -20,6 +21,7 @@ def run(config: RunConfig, watch: Watch | None = None) -> dict[str, Any]:
     if not config.force and (record := folder.record()):
         return record
     with folder.claimed(watch) as waited:
+        folder.set_aside_damaged()
         if (waited or not config.force) and (record := folder.record()):
             return record
         try:
@@ -69,6 +71,8 @@ def _do(config: RunConfig, folder: RunDir, watch: Watch) -> dict[str, Any]:
         watch.stage("figures")
         drawn = make(lambda: draw(config, splits, evaluated.value, (parent, model), folder.path))
         files |= {"figures": drawn.value, "model": keep_models(config, splits, fitted, calibrated, folder.path)}
+        files["sha256"] = {name: sha256_of(folder.path / name) for name in (files["predictions"], *files["tables"].values())}
+        refuse_changed(config.files, config.science())
 
         done = {"split": divided, "fit": fitted, "calibrate": calibrated, "evaluate": evaluated, "figures": drawn}
         return make_record(config, splits, done, model.learnt(), files, stored.entries)

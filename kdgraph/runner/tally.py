@@ -10,6 +10,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from kdgraph.runner.beat import every
+from kdgraph.runner.claim import SILENT_SECONDS, is_claimed
 from kdgraph.runner.rundir import CLAIM, RunDir
 
 POLL_SECONDS = 1.0
@@ -52,13 +53,14 @@ class Count:
     def __init__(self, run_dirs: Sequence[Path], cached: int) -> None:
         self.before = {path: RunDir(path).ended for path in run_dirs}
         self.cached, self.done, self.failed = cached, 0, 0
+        self.claims: dict[Path, tuple[int, float]] = {}
         self.began = time.monotonic()
 
     def now(self) -> Tally:
         """Look again at those that had not ended."""
         running = 0
         for path, before in list(self.before.items()):
-            now, claimed = RunDir(path).ended, (path / CLAIM).exists()
+            now, claimed = RunDir(path).ended, self._is_running(path)
             if now.record not in (None, before.record):
                 self.done += 1
             elif now.failure not in (None, before.failure) and not claimed:
@@ -70,6 +72,20 @@ class Count:
         ended, left = self.done + self.failed, len(self.before)
         seconds = (time.monotonic() - self.began) / ended * left if ended else None
         return Tally(self.done, self.cached, running, self.failed, left - running, seconds)
+
+    def _is_running(self, path: Path) -> bool:
+        """Return whether a living process holds the run, as far as its claim shows it.
+
+        An owner touches its claim every few seconds, so one that has not changed for a minute was left by a process that is gone.
+        """
+        try:
+            version = (path / CLAIM).stat().st_mtime_ns
+        except OSError:
+            return False
+        seen, since = self.claims.get(path, (None, 0.0))
+        if seen != version:
+            seen, since = self.claims[path] = (version, time.monotonic())
+        return time.monotonic() - since < SILENT_SECONDS and is_claimed(path / CLAIM)
 
 
 @contextmanager

@@ -40,7 +40,7 @@ def main(arguments: list[str]) -> int:
     from kdgraph.results.usual import choose
 
     with without_collection():
-        found = study(find(args.out, args.filters), lambda there: choose(there, args.metric, args.on))
+        found = study(find(args.out, args.filters, outdated=args.outdated), lambda there: choose(there, args.metric, args.on))
     if args.pool:
         found = pooled(found)
     against = _baseline(args.against, found)

@@ -39,6 +39,7 @@ class Parser(Flags):
         super().__init__(verb, purpose, "\n\n".join(part for part in (FILTERS, more) if part))
         self.add_argument("filters", nargs="*", metavar="key=value", help="which runs (default: all)")
         self.add_argument("--out", default="outputs", metavar="DIR", help="where the runs are (default: outputs)")
+        self.add_argument("--outdated", action="store_true", help="also runs of files that have other content by now, under other names")
 
     def parse(self, arguments: list[str]) -> argparse.Namespace:
         """What the arguments say.

@@ -31,8 +31,10 @@ def main(arguments: list[str]) -> int:
     out = Path(args.out)
     if not out.is_dir():
         raise UsageError(f"--out {out}: there is no such folder")
-    from kdgraph.runner.gc import delete, garbage
+    from kdgraph.runner.gc import damaged, delete, garbage
 
+    for line in damaged(out):
+        print(f"kdg: {line}", file=sys.stderr)
     files = garbage(out)
     print(_told(files, out))
     if not files or args.dry_run or not (args.yes or _agreed()):

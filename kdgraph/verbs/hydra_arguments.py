@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kdgraph.errors import UsageError
@@ -35,11 +35,25 @@ def planned_by(args: argparse.Namespace) -> Plan:
     return planned.knowing(Index.of(planned).known()) if planned.multirun else planned
 
 
-def split_by_record(planned: Plan) -> tuple[list[Job], dict[Job, dict[str, Any]]]:
-    """Jobs to do, and those that are done with their records; ``force`` does all of them."""
-    from kdgraph.runner.rundir import RunDir
+def split_by_record(planned: Plan, note: Callable[[str], None]) -> tuple[list[Job], dict[Job, dict[str, Any]]]:
+    """Return the jobs to do, and those that are done with their records; ``force`` does all of them.
 
-    found = {} if planned.force else {job: record for job in planned.jobs if (record := RunDir(job.run_dir).record())}
+    A record that is not as it was written is no record, and ``note`` gets a line on it. Of a single run, predictions and tables
+    are compared with the record too, and the run is made again where one of them has changed; of a sweep, whose files may be
+    gigabytes, they are not.
+    """
+    from kdgraph.runner.rundir import ASIDE, RunDir
+
+    found: dict[Job, dict[str, Any]] = {}
+    for job in () if planned.force else planned.jobs:
+        folder = RunDir(job.run_dir)
+        if record := folder.record():
+            if not planned.multirun and (changed := folder.set_aside_changed(record)):
+                note(f"{job.run_dir}: {', '.join(changed)} changed since the run; set aside as *{ASIDE}, and the run is made again")
+                continue
+            found[job] = record
+        elif damage := folder.damage():
+            note(damage)
     return [job for job in planned.jobs if job not in found], found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 from kdgraph.verbs.hydra_arguments import check_jobs, hydra_arguments, planned_by
@@ -37,8 +38,10 @@ def _state(job: Job, force: bool) -> str:
     folder = RunDir(job.run_dir)
     if folder.is_running:
         return "running"
-    if folder.ended.record and not force:
+    if not force and folder.record():
         return "done"
+    if damage := folder.damage():
+        print(f"kdg: {damage}", file=sys.stderr)
     return "failed" if folder.ended.failure else "to do"
 
 
@@ -48,7 +51,7 @@ def _times(planned: Plan) -> Times:
     from kdgraph.results.records import find
 
     try:
-        return Times.of(found.record for found in find(planned.out, tell=lambda line: None))
+        return Times.of(found.record for found in find(planned.out, tell=lambda line: None, outdated=True))
     except UsageError:  # no folder yet, or no run in it
         return Times.of([])
 

@@ -35,7 +35,7 @@ def main(arguments: list[str]) -> int:
 
     notes: list[str] = []
     with without_collection():
-        found = find(args.out, args.filters, notes.append)
+        found = find(args.out, args.filters, notes.append, outdated=args.outdated)
         for note in notes:
             print(f"kdg: {note}", file=sys.stderr)
         studied = study(found)

@@ -74,7 +74,7 @@ def carried_out(planned: Plan, watch: Watch) -> CarriedOut:
     from kdgraph.runner.launch import Outcome, launch
     from kdgraph.runner.rundir import RunDir
 
-    todo, found = split_by_record(planned)
+    todo, found = split_by_record(planned, watch.note)
     for job in found:
         RunDir(job.run_dir).tidy()
     watch.begin(f"checking {len(todo):,} runs")
@@ -148,12 +148,15 @@ def _print_tables(done: Sequence[tuple[Job, Any]], planned: Plan, before: set[Jo
         show(run_table(record, str(job.run_dir), before=job in before))
         return
     from kdgraph.report.sweep_table import Done, sweep_table, sweep_warnings
+    from kdgraph.results.origins import differences
 
     runs = [Done(record, job.swept) for job, record in done]
     show(sweep_table(runs))
     if said := sweep_warnings(runs):
         show("\n" + said)
     found = sum(job in before for job, _ in done)
+    for line in differences([record for _, record in done]):
+        show(f"\n{line}")
     if (place := planned.base.get("beside")) is not None:
         show("\n" + _beside(str(place), [record for _, record in done]))
     show(f"\n{counted(len(done), 'run')} in {done[0][0].run_dir.parents[2]}" + (f", {found} of them done before" if found else ""))

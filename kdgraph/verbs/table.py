@@ -33,7 +33,7 @@ def main(arguments: list[str]) -> int:
     if args.output:
         kind_of(args.output, ("parquet", "csv", "md", "tex"))
     with without_collection():
-        found = find(args.out, args.filters)
+        found = find(args.out, args.filters, outdated=args.outdated)
         _write(found, args) if args.output else _show(found, args)
     return 0
 

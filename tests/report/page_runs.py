@@ -11,6 +11,8 @@ from typing import Any
 
 from kdgraph.config import compose
 from kdgraph.run_config import RECORD_SCHEMA, run_id
+from kdgraph.runner.sealed import seal
+from kdgraph.runner.store import CODE_SCHEMA
 from tests.results.about_metrics import about_metrics
 
 Record = dict[str, Any]
@@ -47,7 +49,7 @@ def make_record(
         metrics += [_entry("mmc", of, value, radius) for of, value in (("parent", 0.9), ("calibrated", 0.6))]
         metrics += [_entry("oce", of, value, radius) for of, value in (("parent", 0.4), ("calibrated", 0.0))]
     return {
-        "schema": RECORD_SCHEMA,
+        "schema": RECORD_SCHEMA, "code": CODE_SCHEMA, "reads": {},
         "run_id": run_id(science),
         "dataset": {
             "name": science["dataset"]["name"], "fingerprint": "0123456789abcdef", "n_train": 1000, "n_calibration": 430, "n_test": 100,
@@ -56,7 +58,7 @@ def make_record(
         **{part: science[part]["name"] for part in ("parent", "calibrator", "gate", "detector", "recalibrator")},
         "method": method, "protocol": science["protocol"], "seed": seed, "config": science, "metrics": metrics,
         "about_metrics": about_metrics((*TEST, "oce")), "ood_sets": [],
-        "learnt": {"calibrator": {"k": 3}}, "files": {"predictions": "predictions.parquet", "tables": {}, "figures": []},
+        "learnt": {"calibrator": {"k": 3}}, "files": {"predictions": "predictions.parquet", "tables": {}, "figures": [], "sha256": {}},
         "seconds": {"fit": 1.25, "evaluate": 0.5}, "peak_memory_mb": {"fit": 200.0, "evaluate": 150.0}, "warnings": [], "from_store": [],
         "versions": {"kdgraph": "0.1.0", "python": "3.11.7"}, "git": {"commit": "0" * 40, "dirty": False},
         "host": {"name": "here", "system": "Linux", "cpus": 2}, **more,
@@ -68,7 +70,7 @@ def write(out: Path, records: Iterable[Record]) -> Path:
     for record in records:
         folder = out / record["dataset"]["name"] / record["method"] / record["run_id"]
         folder.mkdir(parents=True)
-        (folder / "result.json").write_text(json.dumps(record))
+        (folder / "result.json").write_bytes(seal(record))
     return out
 
 

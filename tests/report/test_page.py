@@ -23,6 +23,7 @@ from kdgraph.report.page.unfinished import unfinished
 from kdgraph.results.comparison.study import study
 from kdgraph.results.names import named
 from kdgraph.results.records import Found, find
+from kdgraph.runner.sealed import sha256_of
 from tests.report.page_kinds import every_kind
 from tests.report.page_runs import make_record, write
 from tests.results.about_metrics import about_metrics
@@ -225,8 +226,16 @@ def test_small_tables_are_in_the_page_as_a_whole_and_large_ones_begin(with_table
     }  # fmt: skip
     assert (large["label"], large["n"], len(large["rows"])) == ("large", LARGEST // 9, FIRST_ROWS)
     assert large["rows"][-1] == [f"{FIRST_ROWS - 1:09d}"]
-    assert taken.told == "6 tables are in the page, 6 of their files are gone or no tables"
+    assert taken.told == "6 tables are in the page, 6 of their files are gone, changed or no tables"
     assert Tables().told == ""
+
+
+def test_a_table_that_is_not_as_it_was_written_is_not_shown(with_tables):
+    small = with_tables[0].found.path / "tables" / "ece.csv"
+    with_tables[0].record["files"]["sha256"] = {"tables/ece.csv": sha256_of(small)}
+    assert [table["name"] for table in tables_of(with_tables).by_run[0]] == ["ece", "large"]
+    small.write_text(small.read_text().replace("parent", "parenu"))
+    assert [table["name"] for table in tables_of(with_tables).by_run[0]] == ["large"]
 
 
 def test_tables_stop_at_the_budget(with_tables, monkeypatch):

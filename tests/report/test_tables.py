@@ -34,7 +34,7 @@ def record(seed=0, method="kdf", calibrated=0.1, parent=0.2, gate="none", metric
     parts = {"parent": "forest", "calibrator": method, "gate": gate, "detector": "none", "recalibrator": "none"} | (parts or {})
     protocol = more.get("protocol", "held_out")
     return {
-        "run_id": "1cb9f0a2",
+        "run_id": "1cb9f0a2", "code": {}, "reads": {},
         "dataset": {
             "name": "spiral", "fingerprint": "f", "n_train": 1000, "n_calibration": 430, "n_test": 1000, "n_features": 2, "classes": [0, 1],
             "prior": [0.5, 0.5], **more.pop("dataset", {}),

@@ -12,6 +12,8 @@ import pytest
 
 from kdgraph.results.records import Found
 from kdgraph.run_config import RECORD_SCHEMA
+from kdgraph.runner.sealed import seal
+from kdgraph.runner.store import CODE_SCHEMA
 from tests.results.about_metrics import about_metrics
 
 Record = dict[str, Any]
@@ -41,7 +43,7 @@ def entry(key: str, of: str, value: float | None, rows: int) -> Record:
 def make_record(
     dataset="spiral", method="kdf", *, seed=0, values=None, of_parent=None, parent="random_forest", calibrator=None, gate="none",
     detector="none", recalibrator="none", protocol="held_out", config=None, schema=RECORD_SCHEMA, fingerprint=None, prior=(0.6, 0.4),
-    simulated=True,
+    simulated=True, reads=None,
 ) -> Record:  # fmt: skip
     """A record. ``values`` and ``of_parent`` are its numbers by measure; ``config`` are dotted keys that are not as usual."""
     calibrator = calibrator or method
@@ -75,7 +77,7 @@ def make_record(
         node[last] = value
     text = json.dumps([science, method, dataset], sort_keys=True)
     return {
-        "schema": schema,
+        "schema": schema, "code": CODE_SCHEMA, "reads": reads or {},
         "run_id": hashlib.sha256(text.encode()).hexdigest()[:8],
         "dataset": {
             "name": dataset, "fingerprint": fingerprint or f"{dataset} {seed}", "n_train": 100, "n_calibration": 30, "n_test": 40,
@@ -84,7 +86,7 @@ def make_record(
         **{part: science[part]["name"] for part in ("parent", "calibrator", "gate", "detector", "recalibrator")},
         "method": method, "protocol": protocol, "seed": seed, "config": science, "metrics": entries,
         "about_metrics": about_metrics(one["metric"] for one in entries), "ood_sets": [], "learnt": {},
-        "files": {"predictions": "predictions.parquet", "tables": {}, "figures": []}, "warnings": [], "from_store": [],
+        "files": {"predictions": "predictions.parquet", "tables": {}, "figures": [], "sha256": {}}, "warnings": [], "from_store": [],
         "versions": {}, "git": None, "host": {},
         "seconds": {"fit": 1.25, "evaluate": 0.5}, "peak_memory_mb": {"fit": 200.0, "evaluate": 150.0},
     }  # fmt: skip
@@ -106,7 +108,7 @@ def write(folder: Path, records: Iterable[Record]) -> Path:
     for each in records:
         run = folder / "outputs" / each["dataset"]["name"] / each["method"] / each["run_id"]
         run.mkdir(parents=True)
-        (run / "result.json").write_text(json.dumps(each, indent=1))
+        (run / "result.json").write_bytes(seal(each))
     return folder / "outputs"
 
 

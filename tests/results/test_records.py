@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import gc
-import json
+import os
+from pathlib import Path
 
 import pytest
 
+from kdgraph.cli import main
 from kdgraph.errors import UsageError
 from kdgraph.results.records import find, without_collection
 from kdgraph.run_config import RECORD_SCHEMA
+from kdgraph.runner.sealed import seal, unseal
 
 
 def places(found) -> list[tuple[str, str, int]]:
@@ -21,14 +25,14 @@ def test_runs_come_by_data_set_method_and_seed_as_a_number(record, outputs) -> N
     found = find(out)
     assert places(found) == [("a", "isotonic", 11), ("a", "kdf", 9), ("a", "kdf", 10), ("b", "kdf", 0)]
     assert all((one.path / "result.json").exists() for one in found)
-    assert found[0].record == json.loads((found[0].path / "result.json").read_text())
+    assert found[0].record == unseal((found[0].path / "result.json").read_bytes())
 
 
 def test_a_folder_at_any_level_will_do_and_hidden_ones_are_not_looked_into(record, outputs) -> None:
     out = outputs([record("a", seed=s) for s in (0, 1)] + [record("b")])
     hidden = out / ".store" / "fit" / "x"
     hidden.mkdir(parents=True)
-    (hidden / "result.json").write_text(json.dumps(record("c")))
+    (hidden / "result.json").write_bytes(seal(record("c")))
     assert len(find(out)) == 3
     assert places(find(out / "a")) == [("a", "kdf", 0), ("a", "kdf", 1)]
     (one,) = find(out / "b")
@@ -44,13 +48,14 @@ def test_a_run_that_is_not_finished_is_none(record, outputs) -> None:
 
 def test_what_cannot_be_used_is_left_out_and_said_in_one_line(record, outputs, capsys) -> None:
     out = outputs([record(), record("a", schema=2), record("b", schema=1), record("c", schema=2)])
+    (out / "c" / "kdf" / record("c", schema=2)["run_id"] / "result.json").write_text('{"schema": 2}')  # before there was a checksum
     for name, text in (("empty", ""), ("list", "[]")):
         (out / "d" / name).mkdir(parents=True)
         (out / "d" / name / "result.json").write_text(text)
     assert places(find(out)) == [("spiral", "kdf", 0)]
     said = (
         f"left out of {out}: 3 runs of another version (schema 1, 2; this kdgraph reads {RECORD_SCHEMA}); "
-        "2 runs whose result.json cannot be read"
+        f"2 runs whose result.json is damaged ({out}/d/empty/result.json, {out}/d/list/result.json); the same kdg run makes them again"
     )
     assert capsys.readouterr().err == f"kdg: {said}\n"
     told: list[str] = []
@@ -96,3 +101,31 @@ def test_the_garbage_collector_is_left_as_it_was(collects) -> None:
         assert gc.isenabled() == collects
     finally:
         (gc.enable if was else gc.disable)()
+
+
+def test_a_folder_and_a_record_of_another_user_are_left_out_and_told(record, outputs, monkeypatch):
+    out = outputs([record("a"), record("b"), record("c")])
+    closed_folder, (closed_file,) = str(out / "b" / "kdf"), (out / "c").rglob("result.json")
+    scandir, read_bytes = os.scandir, Path.read_bytes
+
+    def refuse(real, path, closed):
+        if str(path) == str(closed):
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return real(path)
+
+    monkeypatch.setattr(os, "scandir", lambda path: refuse(scandir, path, closed_folder))
+    monkeypatch.setattr(Path, "read_bytes", lambda path: refuse(read_bytes, path, closed_file))
+    told: list[str] = []
+    assert places(find(out, tell=told.append)) == [("a", "kdf", 0)]
+    (line,) = told
+    assert line.startswith(f"left out of {out}: what you may not read (")
+    assert closed_folder in line and str(closed_file) in line and line.endswith("); its owner can let you with 'chmod -R a+rX'")
+
+
+def test_a_closed_folder_is_one_line_for_every_verb(monkeypatch, capsys, tmp_path):
+    def closed(out, *arguments, **options):
+        raise PermissionError(errno.EACCES, "Permission denied", str(tmp_path / "secret"))
+
+    monkeypatch.setattr("kdgraph.results.records.find", closed)
+    assert main(["table", "--out", str(tmp_path)]) == 2
+    assert capsys.readouterr().err == f"kdg: {tmp_path}/secret is closed to you; its owner can open it with 'chmod -R a+rX'\n"

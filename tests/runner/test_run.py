@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import numpy as np
@@ -16,6 +15,7 @@ from kdgraph.persistence.archive import unpack
 from kdgraph.runner.record import json_safe
 from kdgraph.runner.run import run
 from kdgraph.runner.rundir import RunDir
+from kdgraph.runner.sealed import unseal
 from kdgraph.runner.stages import calibrate, fit, split, stage_rng
 from kdgraph.runner.store import Store
 from kdgraph.runner.stored import stage_keys
@@ -42,13 +42,13 @@ def small(tmp_path_factory):
 
 def test_the_record_is_complete(small):
     config, record = small
-    what = "schema run_id dataset parent calibrator gate detector recalibrator method protocol seed config"
+    what = "schema code run_id reads dataset parent calibrator gate detector recalibrator method protocol seed config"
     found = "metrics about_metrics ood_sets learnt files store"
     assert list(record) == [*what.split(), *found.split(), "seconds", "peak_memory_mb", "warnings", "from_store", "versions", "git", "host"]
     assert record["dataset"]["n_calibration"] == 26 and record["dataset"]["classes"] == [0, 1] and sum(record["dataset"]["prior"]) == 1
     assert set(record["seconds"]) == {"split", "fit", "calibrate", "evaluate", "figures"} == set(record["peak_memory_mb"])
     assert record["learnt"]["calibrator"]["n_polytopes"] > 0 and 0 <= record["learnt"]["calibrator"]["singleton_share"] <= 1
-    assert record == json.loads((config.run_dir / "result.json").read_text())
+    assert record == unseal((config.run_dir / "result.json").read_bytes())
 
 
 def test_every_metric_is_there_for_parent_and_calibrated(small):

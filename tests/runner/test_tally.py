@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import json
+import os
 import time
 
 import pytest
 
 from kdgraph.report.terminal import Log
+from kdgraph.runner import claim as claims
 from kdgraph.runner import tally as module
+from kdgraph.runner.claim import SILENT_SECONDS
 from kdgraph.runner.tally import Count, Tally, counting
 
 
@@ -34,6 +38,18 @@ def test_runs_are_counted_by_what_is_in_their_directories(runs):
     found = count.now()
     assert (found.done, found.running, found.failed, found.left) == (1, 1, 1, 2)
     assert found.seconds_left is not None and 0 < found.seconds_left < 60
+
+
+def test_a_run_whose_process_is_gone_is_not_running(runs, monkeypatch):
+    here, elsewhere, alive = (path / "running.json" for path in runs[:3])
+    here.write_text(json.dumps({**claims._me(), "start": "1"}))  # another process had this number
+    elsewhere.write_text(json.dumps({**claims._me(), "host": "another"}))
+    alive.write_text(json.dumps(claims._me()))
+    count, now = Count(runs, cached=0), time.monotonic()
+    assert (count.now().running, count.now().left) == (2, 3)
+    monkeypatch.setattr(module.time, "monotonic", lambda: now + SILENT_SECONDS + 1)
+    os.utime(alive)  # its owner beats
+    assert (count.now().running, count.now().left) == (1, 4)
 
 
 def test_a_record_that_is_replaced_counts_once_it_is_another(runs):

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kdgraph.results.names import Run
+from kdgraph.runner.sealed import sha256_of
 
 BUDGET = 2_000_000
 """Bytes of the page that tables may take."""
@@ -25,7 +26,7 @@ class Tables:
     Attributes
     ----------
     by_run : position of the run → its tables: name, label, file, columns, rows as text (of a large table the first), how many there are.
-    left_out : tables that were not taken, and ``missing`` those whose file is not there or is no table.
+    left_out : tables that were not taken, and ``missing`` those whose file is not there, is no table or is not as it was written.
     size : bytes that they take in the page.
     """
 
@@ -42,7 +43,7 @@ class Tables:
             return ""
         parts = [f"{count:,} table{' is' if count == 1 else 's are'} in the page"]
         parts += [f"{self.left_out:,} are not (tables take at most {BUDGET / 1e6:g} MB)"] if self.left_out else []
-        parts += [f"{self.missing:,} of their files are gone or no tables"] if self.missing else []
+        parts += [f"{self.missing:,} of their files are gone, changed or no tables"] if self.missing else []
         return ", ".join(parts)
 
 
@@ -51,7 +52,9 @@ def tables_of(runs: Sequence[Run]) -> Tables:
     taken = Tables()
     for i in sorted(range(len(runs)), key=lambda i: runs[i].repetition):
         for name, file in runs[i].record["files"]["tables"].items():
-            found = _read(Path(runs[i].found.path, file))
+            path = Path(runs[i].found.path, file)
+            digest = runs[i].record["files"].get("sha256", {}).get(file)
+            found = _read(path) if digest in (None, sha256_of(path)) else None
             if found is None:
                 taken.missing += 1
                 continue

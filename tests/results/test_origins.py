@@ -1,0 +1,177 @@
+"""What stands under one name: the same content of files, the same rows, the same libraries; else a line, or names apart."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+import pytest
+
+from kdgraph.cli import main
+from kdgraph.errors import UsageError
+from kdgraph.results.measures import measured, tell_apart
+from kdgraph.results.names import named
+from kdgraph.results.origins import PresentFiles, contents, differences
+from kdgraph.results.records import find
+from kdgraph.run_config import Read
+from kdgraph.runner.rundir import RunDir
+
+TABLE = "kdgraph.data.tables.TableFile"
+
+
+def reads(path: Path, content: str | None = None, key: str = "path") -> dict:
+    """What a run would hold of a file, which has its present content or had another one."""
+    now = Read(TABLE, "path", str(path))
+    stamp, digest = (now.stamp(), now.digest()) if content is None else ("earlier", hashlib.sha256(content.encode()).hexdigest())
+    return {key: {"target": TABLE, "key": "path", "path": str(path), "stamp": stamp, "sha256": digest}}
+
+
+@pytest.fixture
+def file(tmp_path) -> Path:
+    path = tmp_path / "rows.csv"
+    path.write_text("a,label\n1,x\n")
+    return path
+
+
+@pytest.fixture
+def mixed(record, file):
+    """Two runs of the file as it is, and two of what it held before."""
+    now, before = reads(file), reads(file, "a,label\n2,x\n")
+    made = [record("t", "kdf", seed=s, reads=r, simulated=False) for r in (now, before) for s in (0, 1)]
+    for number, one in enumerate(made):
+        one["run_id"] = f"{number:08x}"
+    return made
+
+
+def test_runs_of_an_earlier_content_are_left_out_and_a_line_tells_how_to_see_them(mixed, outputs):
+    told: list[str] = []
+    out = outputs(mixed)
+    assert [one.record["run_id"] for one in find(out, tell=told.append)] == ["00000000", "00000001"]
+    assert told == [f"left out of {out}: 2 runs of an earlier content of rows.csv; --outdated shows them too, under names of their own"]
+    told.clear()
+    found = find(out, tell=told.append, outdated=True)
+    assert told == [] and len(found) == 4
+    names = [run.dataset for run in named(found)]
+    digests = [contents(one.record) for one in found]
+    assert names == [f"t content={digest}" for digest in digests] and len(set(names)) == 2
+
+
+def test_where_all_are_of_an_earlier_content_the_error_names_the_way_out(mixed, outputs):
+    out = outputs(mixed[2:])
+    with pytest.raises(UsageError) as caught:
+        find(out, tell=lambda line: None)
+    assert str(caught.value) == (
+        f"every finished run in '{out}' is of files that have other content now; run them again, or see them with --outdated"
+    )
+    (one,) = {run.dataset for run in named(find(out, outdated=True))}
+    assert one == "t"  # a single content needs no name of its own
+
+
+def test_contents_of_a_file_that_is_gone_are_told_apart_by_name(mixed, outputs, file):
+    out = outputs(mixed)
+    file.unlink()
+    told: list[str] = []
+    found = find(out, tell=told.append)
+    assert told == [] and len({run.dataset for run in named(found)}) == 2
+
+
+def test_another_time_alone_is_not_another_content(mixed, file):
+    os.utime(file, (1, 1))
+    files = PresentFiles()
+    assert [files.changed(one) for one in mixed] == [[], [], [str(file)], [str(file)]]
+
+
+def test_a_source_that_cannot_be_imported_here_is_not_checked(mixed):
+    one = mixed[2]
+    one["reads"]["path"]["target"] = "no.such.module.Source"
+    assert PresentFiles().changed(one) == []
+
+
+def test_other_content_behind_rows_out_of_distribution_is_another_measure(record, file, found):
+    made = [record(reads=reads(file, text, "ood.path"), seed=0) for text in ("1", "2")]
+    of = [next(m for m, _ in measured(one) if m.on == "ood") for one in made]
+    assert of[0] != of[1] and len(set(tell_apart(of).values())) == 2
+    near = [next(m for m, _ in measured(one) if m.on == "test") for one in made]
+    assert near[0] == near[1]
+    assert len({run.dataset for run in named(found(made))}) == 1
+
+
+def test_other_content_behind_outliers_that_train_is_another_method_and_parent(record, file, found):
+    runs = named(found([record(reads=reads(file, text, "outliers.0.path"), seed=0) for text in ("1", "2")]))
+    assert len({run.method for run in runs}) == len({run.parent for run in runs}) == 2
+    assert all("outliers.content=" in run.method for run in runs)
+
+
+def test_a_space_of_one_name_and_other_parameters_is_another_measure(record):
+    made = []
+    for components in (2, 3):
+        one = record(values={"mlce": 0.1}, config={"metrics.test.mlce": {"space": "small"}})
+        one["config"]["metrics"]["spaces"] = {"small": {"_target_": "kdgraph.features.Pca", "n_components": components}}
+        made.append(next(measure for measure, _ in measured(one)))
+    assert made[0] != made[1]
+    assert list(tell_apart(made).values()) == [f"{made[0].label} (space.n_components {n})" for n in (2, 3)]
+
+
+def test_rows_that_differ_under_one_name_are_told(record):
+    one, other = record("a", "kdf"), record("a", "isotonic", fingerprint="other rows")
+    assert differences([one, record("a", "isotonic")]) == []
+    assert differences([one, other, record("b", fingerprint="c")]) == [
+        "runs of one name saw different rows, on a seed 0: compare none of them; force=true runs each again"
+    ]
+
+
+def test_versions_that_differ_are_told_but_for_those_that_decide_no_number(record):
+    made = [record(seed=s) for s in range(3)]
+    for one, version in zip(made, ("1.5.2", "1.6.0", "1.6.0"), strict=True):
+        one["versions"] = {"scikit-learn": version, "matplotlib": version, "numpy": "2.0"}
+    assert differences(made) == [
+        "versions differ between runs: scikit-learn 1.5.2 (1 run), 1.6.0 (2 runs); force=true runs them again with those of this machine"
+    ]
+    assert differences(made[1:]) == []
+
+
+def write_table(labels_of: int) -> None:
+    rows = [f"{i},{(i * 5) % 11},{'xy'[(i // labels_of) % 2]}" for i in range(120)]
+    Path("mine.csv").write_text("a,b,label\n" + "\n".join(rows) + "\n")
+
+
+def test_a_corrected_file_is_another_data_set_from_the_first_run_to_the_comparison(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    run = ["dataset=table", "dataset.path=mine.csv", "dataset.target=label", "calibrator=isotonic", "parent.n_estimators=5"]
+    run = [*run, "ood=none", "figures=none", "n_jobs=1"]
+    for labels_of in (1, 2):
+        write_table(labels_of)
+        assert main(["run", *run]) == 0
+        capsys.readouterr()
+        assert main(["table", "--metric", "error"]) == 0
+        out, err = capsys.readouterr()
+        assert [line.split()[1] for line in out.splitlines() if line.startswith("mine ")] == ["random_forest", "random_forest-isotonic"]
+        assert err.count("left out") == labels_of - 1
+    assert main(["compare", "--metric", "error", "--outdated"]) == 0
+    out = capsys.readouterr().out
+    assert out.splitlines()[0].startswith("2 runs · 2 data sets · 1 method")
+    assert main(["report", "--outdated"]) == 0
+    (record,) = [RunDir(path.parent).record() for path in Path("outputs").rglob("result.json")][:1]
+    assert record["reads"]["path"]["path"] == str(tmp_path / "mine.csv")
+
+
+def test_a_file_that_changes_while_a_run_reads_it_ends_the_run(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    write_table(1)
+    from kdgraph.runner import run as module
+
+    real = module._do
+
+    def change_first(config, folder, watch):
+        assert config.run_id
+        write_table(2)
+        return real(config, folder, watch)
+
+    monkeypatch.setattr(module, "_do", change_first)
+    words = ["dataset=table", "dataset.path=mine.csv", "dataset.target=label", "calibrator=none", "parent.n_estimators=5", "n_jobs=1"]
+    assert main(["run", *words, "ood=none", "figures=none"]) == 1
+    assert capsys.readouterr().err.splitlines()[-1] == (
+        "kdg: mine.csv has changed while the run was reading it; give the same command again once it is whole"
+    )
+    assert not list(Path("outputs").rglob("result.json"))
