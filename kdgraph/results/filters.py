@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -117,8 +118,8 @@ def _is(value: Any, wanted: str) -> bool:
     if text == wanted.replace(" ", "") or fnmatchcase(text, wanted):
         return True
     try:
-        return float(text) == float(wanted)
-    except ValueError:
+        return Decimal(text) == Decimal(wanted)  # not as floats, of which one stands for many whole numbers from 2^53 on
+    except ArithmeticError:
         return False
 
 

@@ -11,10 +11,10 @@ MARK = " ◂"
 
 
 def numbered(numbers: Sequence[int]) -> str:
-    """Increasing numbers, three or more in a row by their ends.
+    """Return increasing whole numbers, none of them twice, three or more in a row by their ends.
 
     >>> numbered([0, 1, 2]), numbered([0, 1]), numbered([0, 2, 3])
     ('0–2', '0, 1', '0, 2, 3')
     """
-    together = list(numbers) == list(range(numbers[0], numbers[-1] + 1)) and len(numbers) > 2
+    together = len(numbers) > 2 and numbers[-1] - numbers[0] == len(numbers) - 1
     return f"{numbers[0]}–{numbers[-1]}" if together else ", ".join(map(str, numbers))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,8 @@ TEX = str.maketrans(
 MARKDOWN = str.maketrans({**{letter: f"\\{letter}" for letter in "\\|*[`~$"}, "<": "&lt;", "&": "&amp;", "\n": " ", "\r": " "})
 _OUTER_UNDERSCORE = re.compile(r"(?<![^\W_])_|_(?![^\W_])")
 """An underscore that may begin or end emphasis in Markdown. Between letters it is one."""
+EXACT = 2**53
+"""The largest integer up to which a float64 holds every one."""
 
 
 def kind_of(path: str | Path, kinds: Sequence[str], flag: str = "--output") -> str:
@@ -124,12 +126,22 @@ def _arrow(columns: Mapping[str, Sequence[Any]], kind: str) -> bytes:
 
 
 def _array(values: Sequence[Any]) -> Any:
-    """One type a column: of values of several kinds it is text, and so it is where all are missing."""
+    """One type a column: text where values are of several kinds, where all are missing, and where no number type holds them all."""
     import pyarrow as pa
 
     kinds = {type(value) for value in values if value is not None}
-    if kinds and kinds <= {int, float}:
-        return pa.array(values, pa.float64() if float in kinds else pa.int64())
     if kinds == {bool}:
         return pa.array(values, pa.bool_())
+    if kinds and kinds <= {int, float} and (name := _number_type([value for value in values if isinstance(value, int)], kinds)):
+        return pa.array(values, getattr(pa, name)())
     return pa.array([value if value is None else value if isinstance(value, str) else as_cell(value) for value in values], pa.string())
+
+
+def _number_type(integers: Sequence[int], kinds: Collection[type]) -> str | None:
+    """Return the type that holds a column of numbers to the last digit, or None where none does, as for 2^64."""
+    low, high = min(integers, default=0), max(integers, default=0)
+    if float in kinds:
+        return "float64" if low >= -EXACT and high <= EXACT else None
+    if low >= -(2**63) and high < 2**63:
+        return "int64"
+    return "uint64" if low >= 0 and high < 2**64 else None

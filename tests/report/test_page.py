@@ -292,3 +292,11 @@ def test_runs_without_a_result_are_found_with_their_reason(tmp_path):
         "wine/sigmoid/2": ("running", "it is running at the moment"),
     }
     assert [one.path.name for one in unfinished(out, ["dataset=wine", "method=kdf", "seed=7"])] == ["1", "3"]
+
+
+def test_seeds_that_javascript_would_merge_stay_apart(tmp_path):
+    seeds = [2**53, 2**53 + 1, 2**64]
+    content = Content()
+    runs = named(find(write(tmp_path, [make_record("dataset=spiral", "method=kdf", seed=seed) for seed in seeds])))
+    content.add(runs, [Command(())] * 3, ["", "", ""], {"random_forest": "random_forest (parent)"})
+    assert [run["repetition"] for run in content.as_json()["runs"]] == [[2**53], [str(2**53 + 1)], [str(2**64)]]

@@ -90,3 +90,9 @@ def test_nothing_is_wrong_with_filters_that_some_run_has(record) -> None:
 
 def test_values_are_written_as_on_a_command_line() -> None:
     assert as_text({"a": [1, None], "b": False}) == "{a:[1,null],b:false}"
+
+
+def test_whole_numbers_are_compared_to_the_last_digit(record) -> None:
+    one = record(seed=2**53 + 1)
+    assert parse(f"seed={2**53 + 1}").passes(one) and not parse(f"seed={2**53}").passes(one)
+    assert parse("seed=1e2").passes(record(seed=100)) and not parse("seed=nan").passes(one) and parse("seed!=snan").passes(one)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import csv
+
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from kdgraph.cli import main
 from kdgraph.errors import UsageError
 from kdgraph.results.measures import measured
 from kdgraph.results.table import COLUMNS, columns
@@ -130,3 +135,34 @@ def test_names_stand_in_latex_as_they_are():
 def test_a_csv_file_has_labels_as_they_are(tmp_path):
     write_columns({"label": ["=1+1", "@x", "-2"], "n": [1, 2, 3]}, tmp_path / "x.csv")
     assert pd.read_csv(tmp_path / "x.csv")["label"].tolist() == ["=1+1", "@x", "-2"]
+
+
+BIG = [2**53 + 1, 2**63 - 1, 2**63, 2**64 - 1, 2**64, 10**30]
+"""Whole numbers at the ends of what float64, int64 and uint64 hold, and beyond."""
+
+
+@pytest.mark.parametrize("high", BIG)
+@pytest.mark.parametrize("low", [0, 7, -1, -(2**63) - 1])
+def test_whole_numbers_of_any_size_stay_what_they_are_in_every_kind_of_file(tmp_path, low, high):
+    columns = {"seed": [low, None, high], "with_a_float": [high, 0.5, None], "with_text": [high, "auto", True]}
+    for kind in ("parquet", "csv", "md", "tex"):
+        write_columns(columns, tmp_path / f"x.{kind}")
+    table = pq.read_table(tmp_path / "x.parquet").to_pydict()
+    assert [None if value is None else int(value) for value in table["seed"]] == columns["seed"]
+    assert int(table["with_a_float"][0]) == high and float(table["with_a_float"][1]) == 0.5
+    assert table["with_text"] == [str(high), "auto", "true"]
+    rows = list(csv.reader((tmp_path / "x.csv").read_text().splitlines()))
+    assert [row[0] for row in rows] == ["seed", str(low), "", str(high)]
+    for kind in ("md", "tex"):
+        assert (tmp_path / f"x.{kind}").read_text().count(str(high)) == 3
+    is_number = pq.read_schema(tmp_path / "x.parquet").field("seed").type in (pa.int64(), pa.uint64())
+    assert is_number == ((high < 2**63 and low > -(2**63) - 1) or (high < 2**64 and low >= 0))
+
+
+def test_a_seed_beyond_64_bits_ends_no_table(record, outputs, tmp_path, capsys):
+    out = outputs([record(seed=seed) for seed in (3, 2**63, 2**64)])
+    for kind in ("parquet", "csv", "md", "tex"):
+        assert main(["table", "--out", str(out), "--output", str(tmp_path / f"all.{kind}")]) == 0
+    assert set(pq.read_table(tmp_path / "all.parquet")["seed"].to_pylist()) == {"3", str(2**63), str(2**64)}
+    assert main(["table", "--out", str(out)]) == 0 == main(["compare", "--out", str(out)])
+    assert str(2**64) in capsys.readouterr().out

@@ -14,6 +14,7 @@ from kdgraph.report.page.commands import Command
 from kdgraph.report.page.pictures import figure_names
 from kdgraph.results.names import Run
 from kdgraph.results.parts import PARTS, after, chain, task_of
+from kdgraph.results.write import EXACT
 
 DIGITS, DIGITS_OF_ERRORS = 6, 3
 """Significant digits of values and of standard errors; all of them are in the records."""
@@ -64,7 +65,7 @@ class Content:
             where = {
                 "id": record["run_id"],
                 "path": path,
-                "repetition": run.repetition,
+                "repetition": [n if n <= EXACT else str(n) for n in run.repetition],  # JavaScript has no larger integers
                 "setting": self.tables["settings"].position(setting),
             }
             self.runs.append({**where, **self._numbers(record), **self._facts(record), **self._again(command)})
