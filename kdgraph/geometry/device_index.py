@@ -10,6 +10,7 @@ from torch import Tensor
 
 from kdgraph.geometry.code_index import checked, word_starts
 from kdgraph.geometry.polytopes import take_rows
+from kdgraph.parents.networks.determinism import plain_torch
 
 _BLOCK = 4096
 """Queries at once, and polytopes at once: a block of K is 128 MB, and unpacking codes is small against the product of their signs."""
@@ -68,10 +69,12 @@ class DeviceCodeIndex:
             similarity *= 1.0 - mismatches / torch.tensor(width, dtype=torch.float64, device=self.device)
         return similarity
 
+    @plain_torch()
     def similarity(self, codes: np.ndarray) -> np.ndarray:
         """Float[m, p]: K of queries UInt64[m, W] and all polytopes; for small m × p only."""
         return self._block(self._signs(self._packed(codes)), self._signs(self._codes)).cpu().numpy()
 
+    @plain_torch()
     def masses(self, codes: np.ndarray, exponents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Class masses (Float[m, K, k]) of queries at every exponent, and their nearest anchors (Int[m]), see ``CodeIndex.masses``."""
         exponents = checked(exponents)

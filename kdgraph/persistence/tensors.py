@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from kdgraph.parents.networks.determinism import plain_torch
 from kdgraph.persistence.kinds import Kind
 
 _WITHOUT_NUMPY = {torch.bfloat16: torch.int16}
@@ -28,6 +29,7 @@ def _apart(tensor: Tensor) -> tuple[Any, ...]:
     return str(own.dtype).removeprefix("torch."), list(own.shape), list(own.stride()), tensor.requires_grad, memory.numpy()
 
 
+@plain_torch()
 def _tensor(dtype: str, shape: list[int], strides: list[int], learns: bool, memory: np.ndarray) -> Tensor:
     kind = getattr(torch, dtype)
     if not isinstance(kind, torch.dtype):

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from kdgraph.errors import ParameterError
 from kdgraph.parameters import Count, Positive, Range, check_parameters
 from kdgraph.parents.networks.convolutional import check_image_shape
+from kdgraph.parents.networks.determinism import plain_torch
 from kdgraph.parents.networks.inference import in_batches, narrow
 from kdgraph.parents.networks.network import Network
 from kdgraph.parents.networks.training import Loss
@@ -156,7 +157,7 @@ class ConvolutionalAutoencoder(Network):
                 f"{type(self).__name__} needs images in [0, 1], got {X.min():g} to {X.max():g}; divide by the largest intensity"
             )
         self._trained_on(X, narrow(X), np.ones(len(X)), math.prod(X.shape[1:]))
-        with torch.no_grad():
+        with plain_torch(), torch.no_grad():
             self.latent_shape_ = tuple(self._both_halves().encoder(torch.zeros(1, *self.input_shape_).to(self._device())).shape[1:])
         self.reconstruction_error_ = self.history_[self.best_epoch_ - 1]["loss"] if self.history_ else None
         return self

@@ -19,6 +19,7 @@ from torch import nn
 from kdgraph.errors import ParameterError
 from kdgraph.parameters import NonNegative, check_parameters
 from kdgraph.parents.networks.checkpoint import Checkpoint
+from kdgraph.parents.networks.determinism import plain_torch
 from kdgraph.parents.networks.exposure.base import Exposure, OutliersBeside
 from kdgraph.parents.networks.exposure.outliers import from_rows
 from kdgraph.parents.networks.inference import narrow
@@ -192,6 +193,7 @@ class NetworkClassifier(ClassifierMixin, Network):
             raise ValueError(f"rows of X_outliers must have the shape of those of X, {X.shape[1:]}, got {outliers.shape[1:]}")
         return outliers
 
+    @plain_torch()
     def _warn_if_nothing_was_learnt(self, decisive: Examples) -> None:
         if not self.history_:
             return

@@ -15,7 +15,7 @@ from joblib import Parallel, delayed
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from kdgraph.parents.networks.determinism import intra_op_threads
+from kdgraph.parents.networks.determinism import intra_op_threads, plain_torch
 
 LARGEST = 1e15
 """Rows that reach further are scaled down to it: even squares, and sums over some thousand of them, stay finite in float32."""
@@ -71,7 +71,7 @@ def in_batches(
         for result, part in zip(results, computed, strict=True):
             result[start : start + rows] = part[: len(X) - start]
 
-    with intra_op_threads(1):
+    with plain_torch(), intra_op_threads(1):
         first = compute(0)
         results = tuple(np.empty((len(X), *part.shape[1:]), part.dtype) for part in first)
         fill(0, first)

@@ -15,6 +15,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 from kdgraph.distributions import Distribution
 from kdgraph.parameters import check_parameters
 from kdgraph.parents.gamma_glm import positive
+from kdgraph.parents.networks.determinism import plain_torch
 from kdgraph.parents.networks.heads import Head
 from kdgraph.parents.networks.network import Network
 from kdgraph.parents.networks.training import Examples, Loss, decisive_loss
@@ -87,6 +88,7 @@ class NetworkRegressor(RegressorMixin, Network):
         self.dispersion_ = head.dispersion(outputs, decisive.targets.numpy().astype(float), decisive.weights.numpy().astype(float))
         return self
 
+    @plain_torch()
     def _warn_if_nothing_was_learnt(self, decisive: Examples, constant: np.ndarray | None) -> None:
         """``constant``: Float64[n_outputs], the best for all rows alike."""
         if constant is None or not self.history_:

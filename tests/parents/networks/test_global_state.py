@@ -1,0 +1,211 @@
+"""What a user has set in torch changes no fit and no prediction, and is there afterwards."""
+
+from __future__ import annotations
+
+import random
+import threading
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.datasets import make_moons
+from torch import nn
+
+from kdgraph import DensityGate, KernelDensityNetwork
+from kdgraph.calibration import OdinCalibration
+from kdgraph.detection import Odin, VirtualLogit
+from kdgraph.parents.networks import (
+    ConvolutionalAutoencoder,
+    ModuleClassifier,
+    MonteCarloDropout,
+    MultilayerPerceptron,
+    MultilayerPerceptronEnsemble,
+    QuantileNetwork,
+)
+from kdgraph.parents.networks.determinism import plain_torch
+from kdgraph.persistence.model_file import read, to_bytes
+
+QUICK = {"max_epochs": 2, "device": "cpu", "random_state": 0}
+X, Y = make_moons(80, noise=0.2, random_state=0)
+IMAGES = np.random.default_rng(0).random((20, 1, 8, 8), dtype=np.float32)
+NETWORK = MultilayerPerceptron(hidden=(8, 8), dropout=0.2, **QUICK)
+ESTIMATORS = {
+    "network": NETWORK,
+    "module": ModuleClassifier(nn.Sequential(nn.LazyLinear(8), nn.ReLU(), nn.Linear(8, 2)), **QUICK),
+    "ensemble": MultilayerPerceptronEnsemble(hidden=(8,), **QUICK),
+    "quantiles": QuantileNetwork(hidden=(8,), **QUICK),
+    "dropout": MonteCarloDropout(hidden=(8,), masks=5, **QUICK),
+    "autoencoder": ConvolutionalAutoencoder(**QUICK),
+    "KDN": KernelDensityNetwork(NETWORK, random_state=0),
+    "gate": DensityGate(NETWORK, random_state=0),
+    "ODIN": OdinCalibration(NETWORK, random_state=0),
+    "ODIN as a detector": Odin(NETWORK, random_state=0),
+    "virtual logit": VirtualLogit(NETWORK, dimensions=4, random_state=0),
+}
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*learnt nothing"),
+    pytest.mark.filterwarnings("ignore:training stopped"),
+]
+
+
+@contextmanager
+def default_dtype(dtype: torch.dtype):
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    try:
+        yield
+    finally:
+        assert torch.get_default_dtype() == dtype
+        torch.set_default_dtype(before)
+
+
+@contextmanager
+def default_device(device: str):
+    torch.set_default_device(device)
+    try:
+        yield
+        assert torch.zeros(1).device.type == device
+    finally:
+        torch.set_default_device(None)
+
+
+@contextmanager
+def precision(name: str):
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision(name)
+    try:
+        yield
+        assert torch.get_float32_matmul_precision() == name
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+@contextmanager
+def without_gradients():
+    with torch.no_grad():
+        yield
+        assert not torch.is_grad_enabled()
+
+
+@contextmanager
+def in_inference_mode():
+    with torch.inference_mode():
+        yield
+        assert torch.is_inference_mode_enabled()
+
+
+@contextmanager
+def autocast():
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        yield
+        assert torch.is_autocast_enabled("cpu")
+
+
+@contextmanager
+def deterministic():
+    torch.use_deterministic_algorithms(True)
+    try:
+        yield
+        assert torch.are_deterministic_algorithms_enabled()
+    finally:
+        torch.use_deterministic_algorithms(False)
+
+
+STATES = {
+    "float64": lambda: default_dtype(torch.float64),
+    "bfloat16": lambda: default_dtype(torch.bfloat16),
+    "meta": lambda: default_device("meta"),
+    "with meta": lambda: torch.device("meta"),
+    "no_grad": without_gradients,
+    "inference_mode": in_inference_mode,
+    "autocast": autocast,
+    "precision": lambda: precision("medium"),
+    "deterministic": deterministic,
+}
+
+
+def fit(name: str):
+    estimator = clone(ESTIMATORS[name])
+    if name == "autoencoder":
+        return estimator.fit(IMAGES)
+    return estimator.fit(X, X[:, 0] if name in ("quantiles", "dropout") else Y)
+
+
+def predictions(name: str, fitted) -> np.ndarray:
+    if name == "autoencoder":
+        return fitted.transform(IMAGES)
+    if hasattr(fitted, "predict_dist"):
+        return fitted.predict_dist(X).ppf(0.3)
+    return fitted.predict_proba(X) if hasattr(fitted, "predict_proba") else fitted.ood_score(X)
+
+
+@pytest.fixture(scope="module")
+def reference():
+    """By name, fitted where nothing is set, and what it predicts."""
+    fitted = {name: fit(name) for name in ESTIMATORS}
+    return {name: (each, predictions(name, each)) for name, each in fitted.items()}
+
+
+@pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_torchs_global_state_changes_nothing(reference, name, state):
+    fitted, expected = reference[name]
+    with STATES[state]():
+        there = predictions(name, fitted)
+        again = fit(name)
+        both = predictions(name, again)
+    np.testing.assert_array_equal(there, expected)
+    np.testing.assert_array_equal(both, expected)
+    np.testing.assert_array_equal(predictions(name, again), expected)
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_a_network_that_is_read_from_a_file_has_gradients(reference, state):
+    fitted = reference["network"][0]
+    file = to_bytes(fitted)
+    with STATES[state]():
+        again = read(file, "it").value
+        found = again.input_gradient(X, lambda logits: logits[:, 0])
+    expected = fitted.input_gradient(X, lambda logits: logits[:, 0])
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(again.input_gradient(X, lambda logits: logits[:, 0]), expected)
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_no_global_generator_is_seeded_or_drawn_from(name):
+    def states():
+        of_numpy = repr(np.random.get_state())  # noqa: NPY002 - the global one is what must not move
+        return torch.get_rng_state().tolist(), of_numpy, random.getstate()
+
+    before = states()
+    predictions(name, fit(name))
+    assert states() == before
+
+
+def test_of_several_threads_the_last_puts_the_users_settings_back():
+    inside, leave = threading.Event(), threading.Event()
+
+    def other() -> None:
+        with plain_torch():
+            inside.set()
+            leave.wait(10)
+
+    with default_dtype(torch.float64):
+        thread = threading.Thread(target=other)
+        with plain_torch():
+            thread.start()
+            assert inside.wait(10)
+        assert torch.get_default_dtype() == torch.float32  # the other one is still at work
+        leave.set()
+        thread.join()
+        assert torch.get_default_dtype() == torch.float64
+
+
+def test_an_error_inside_leaves_everything_as_it_was():
+    with default_dtype(torch.float64), torch.no_grad():
+        with pytest.raises(RuntimeError, match="of its own"), plain_torch():  # noqa: PT012
+            assert torch.is_grad_enabled() and torch.get_default_dtype() == torch.float32
+            raise RuntimeError("of its own")
+        assert not torch.is_grad_enabled() and torch.get_default_dtype() == torch.float64
