@@ -25,9 +25,13 @@ class Uncalibrated(PostHocClassifier):
     Parameters
     ----------
     estimator : any classifier with ``predict_proba``; cloned and fitted, unless frozen.
-    calibration_size : share of the rows to hold out where ``fit`` is not given any.
+    calibration_size : share of the rows to hold out where ``fit`` is not given any. After a frozen estimator give it rows that this was
+        not fitted on, ``fit(X, y, X_calibration=…, y_calibration=…)``: see :class:`~kdgraph.parents.PostHoc`.
     random_state : seeds the held-out rows, and the parent where it has no seed of its own.
     """
+
+    def _needs_unseen_rows(self) -> bool:
+        return False
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         self.calibrated_ = self.estimator_
@@ -114,6 +118,9 @@ class ScoreMap(Uncalibrated):
 
     _: KW_ONLY
     method: MapName = "isotonic"
+
+    def _needs_unseen_rows(self) -> bool:
+        return True
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         self.calibrated_ = score_map(self.estimator_, self.method, calibration, self.classes_)

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from kdgraph.calibration.known_groups import known_groups
 from kdgraph.parameters import Count
 from kdgraph.parents import PostHocClassifier, Rows, seeded_clone
+from kdgraph.parents.posthoc import learn_from_training_rows
 from kdgraph.parents.rows import one_each, take
 
 
@@ -70,6 +71,9 @@ class GroupWise(PostHocClassifier):
     min_rows: Count = 2
 
     takes_groups: ClassVar = True
+
+    def _learns_from_training_rows(self) -> bool:
+        return learn_from_training_rows([self.calibrator])
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         if self.calibrator is None:

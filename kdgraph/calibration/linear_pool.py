@@ -11,6 +11,7 @@ import numpy as np
 from kdgraph.calibration.baselines import ScoreMap, Uncalibrated
 from kdgraph.errors import ParameterError
 from kdgraph.parents import Rows
+from kdgraph.parents.posthoc import learn_from_training_rows
 
 
 @dataclass(eq=False, repr=False)
@@ -51,6 +52,12 @@ class LinearPool(Uncalibrated):
 
     _: KW_ONLY
     members: Mapping[str, Any] | None = None
+
+    def _needs_unseen_rows(self) -> bool:
+        return True
+
+    def _learns_from_training_rows(self) -> bool:
+        return learn_from_training_rows((self.members or {}).values())
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         members = self.members

@@ -35,7 +35,8 @@ class OdinCalibration(PostHocClassifier):
     epsilon : ε, by which each number that the network takes goes up or down, in units of the spread of these numbers over training rows, as
         the images of Liang et al. are divided by their standard deviation; "auto": one of ``epsilons``, chosen in ``fit``.
     epsilons : what "auto" chooses ε from.
-    calibration_size : share of the rows to hold out where ``fit`` is not given any.
+    calibration_size : share of the rows to hold out where ``fit`` is not given any. After a frozen estimator give it rows that this was
+        not fitted on, ``fit(X, y, X_calibration=…, y_calibration=…)``: see :class:`~kdgraph.parents.PostHoc`.
     random_state : seeds the held-out rows, and the parent where it has no seed of its own.
 
     Attributes

@@ -16,6 +16,7 @@ from kdgraph.errors import ParameterError
 from kdgraph.metrics import nll
 from kdgraph.parameters import NonNegative, Range
 from kdgraph.parents import Rows
+from kdgraph.parents.posthoc import learn_from_training_rows
 
 _nll_by_row = cast("Callable[..., np.ndarray]", nll.by_row)
 
@@ -59,6 +60,9 @@ class Choice:
 
     _too_few: ClassVar[str]
     """What is said of rows of which there are too few to judge anybody."""
+
+    def _learns_from_training_rows(self) -> bool:
+        return learn_from_training_rows(self._candidates().values())
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         names = (NONE, *self._candidates())
@@ -144,6 +148,9 @@ class BestCalibrator(Choice, Uncalibrated):
     """
 
     _too_few: ClassVar = "a class has fewer than two calibration rows"
+
+    def _needs_unseen_rows(self) -> bool:
+        return True
 
     def _candidates(self) -> Mapping[str, Any]:
         if self.candidates is not None:

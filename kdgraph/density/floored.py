@@ -35,6 +35,9 @@ class FlooredClassifier(PostHocClassifier):
     min_weight: Share = 1e-9
     n_jobs: int | None = None
 
+    def _learns_from_training_rows(self) -> bool:
+        return True
+
     def proba_and_log_density(self, X) -> tuple[np.ndarray, np.ndarray]:
         """:meth:`predict_proba` and :meth:`log_density` of the rows X (Float[n, d]) at one visit to the graph."""
         raise NotImplementedError

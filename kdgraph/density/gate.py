@@ -37,7 +37,8 @@ class DensityGate(FlooredClassifier):
     price : in place of ``alpha``, how far the floor may move rows in the mean, in total variation
         (:func:`~kdgraph.density.floor.priced_log_floor`): a bound of what the gate costs in calibration, also where held-out rows are few.
     min_weight : w is never smaller, so that the estimator's argmax survives among equal priors.
-    calibration_size : share of the rows to hold out where ``fit`` is not given any.
+    calibration_size : share of the rows to hold out where ``fit`` is not given any. After a frozen estimator give it rows that this was
+        not fitted on, ``fit(X, y, X_calibration=…, y_calibration=…)``: see :class:`~kdgraph.parents.PostHoc`.
     n_jobs : threads; never changes a number.
     random_state : seeds the held-out rows, and what is cloned.
 
@@ -82,6 +83,10 @@ class DensityGate(FlooredClassifier):
 
     def _carrier(self) -> Any:
         return self.estimator if self.partition is None else self.partition
+
+    def _needs_unseen_rows(self) -> bool:
+        """Of a partition that is fitted here, the rows that the floor is learnt on are new to it, whatever ``estimator`` has seen."""
+        return self.partition is None or self.price is not None
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         if self.partition is not None and np.ndim(train.X) > 2 and not get_tags(self.partition).input_tags.three_d_array:

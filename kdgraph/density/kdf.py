@@ -35,7 +35,8 @@ class KernelDensityForest(KernelDensityClassifier):
     lend_calibration : "kdgraph" only: let the held-out rows lend their class masses.
     max_polytopes : merge neighbouring polytopes down to this number, or share of the training rows, so that predicting takes bounded time
         and memory; None keeps all.
-    calibration_size : share of the rows to hold out where ``fit`` is not given any.
+    calibration_size : share of the rows to hold out where ``fit`` is not given any. After a frozen estimator give it rows that this was
+        not fitted on, ``fit(X, y, X_calibration=…, y_calibration=…)``: see :class:`~kdgraph.parents.PostHoc`.
     n_jobs : threads; never changes a number.
     random_state : seeds the held-out rows, and the forest where it has no seed of its own.
 

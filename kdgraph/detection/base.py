@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 
 from kdgraph.parameters import OpenFraction, check_parameters
 from kdgraph.parents import PostHoc, Rows
+from kdgraph.parents.frozen import rows_checked
 
 _SAME = 1e-12
 """Share of the threshold by which a score may be below it and count as equal: what rounding makes of sums of some thousand terms."""
@@ -54,7 +55,7 @@ class PostHocDetector(OutlierMixin, PostHoc):
         Parameters
         ----------
         y : [n] labels of any type, or targets; None where nothing needs them, as with a frozen estimator.
-        X_calibration : rows from the training distribution that the parent has not seen.
+        X_calibration : rows from the training distribution that the parent has not seen; give them after a frozen parent.
         y_calibration : their labels, on which no threshold depends.
 
         Raises
@@ -70,7 +71,8 @@ class PostHocDetector(OutlierMixin, PostHoc):
         everything = Rows.of(*self._validated(X, y, reset=True))
         train, held_out = self._divided(everything, X_calibration, y_calibration, rng)
         self.estimator_ = self._fitted_parent(parent, train, None, rng)  # also one that wants rows of its own gets none of the threshold's
-        self._fit_after(train, held_out)
+        with rows_checked():
+            self._fit_after(train, held_out)
         self.offset_ = conformal_offset(self._held_out_scores(held_out.X, rng), self.target_fpr)
         if not np.isfinite(self.offset_):
             raise ValueError(f"{type(self).__name__} has no threshold: the score of too many held-out rows is {self.offset_}")
@@ -110,6 +112,9 @@ class PostHocDetector(OutlierMixin, PostHoc):
     def _held_out_scores(self, X: Any, rng: np.random.RandomState) -> np.ndarray:
         """Float[m]: of held-out rows, what the threshold is a quantile of."""
         return self._score(X)
+
+    def _learns_from_training_rows(self) -> bool:
+        return True
 
     def _needs_labels(self) -> bool:
         return not isinstance(self.estimator, FrozenEstimator)

@@ -30,7 +30,8 @@ class LeafOccupancy(PartitionDetector):
         leaf can outweigh. On the logarithmic scale a leaf without any training row counts as one with half of one.
     labels : what the parent is trained on, see :data:`~kdgraph.detection.on_partition.Labels`; "none" where there are no labels.
     target_fpr : the share of what is in distribution that the threshold may give up.
-    calibration_size : share of the rows to hold out where ``fit`` is not given any.
+    calibration_size : share of the rows to hold out where ``fit`` is not given any. After a frozen estimator give it rows that this was
+        not fitted on, ``fit(X, y, X_calibration=…, y_calibration=…)``: see :class:`~kdgraph.parents.PostHoc`.
     n_jobs : threads; never changes a number.
     random_state : seeds the held-out rows, and the forest where it has no seed of its own.
 

@@ -22,7 +22,8 @@ class MaxLogit(PostHocDetector):
     estimator : a network of :mod:`kdgraph.parents.networks`, also in a pipeline. Cloned and fitted; ``FrozenEstimator(fitted)`` is used as
         it is.
     target_fpr : the share of what is in distribution that the threshold may give up.
-    calibration_size : share of the rows to hold out where ``fit`` is not given any.
+    calibration_size : share of the rows to hold out where ``fit`` is not given any. After a frozen estimator give it rows that this was
+        not fitted on, ``fit(X, y, X_calibration=…, y_calibration=…)``: see :class:`~kdgraph.parents.PostHoc`.
     random_state : seeds the held-out rows, and the parent where it has no seed of its own.
 
     Attributes
@@ -44,6 +45,9 @@ class MaxLogit(PostHocDetector):
     """
 
     parent_is: ClassVar = "network"
+
+    def _learns_from_training_rows(self) -> bool:
+        return False
 
     def _score(self, X: Any) -> np.ndarray:
         return inside_of(self.estimator_).logits(X).max(axis=1)
@@ -85,6 +89,9 @@ class Energy(PostHocDetector):
     temperature: Positive = 1.0
 
     parent_is: ClassVar = "network"
+
+    def _learns_from_training_rows(self) -> bool:
+        return False
 
     def _score(self, X: Any) -> np.ndarray:
         return self.temperature * logsumexp(inside_of(self.estimator_).logits(X) / self.temperature, axis=1)

@@ -29,7 +29,8 @@ class NearestNeighbours(FeatureDetector):
         where ``features`` is None and they are those of a layer; never of rows, whose length says where they are.
     features : where distances are measured, see :class:`~kdgraph.detection.feature_detector.FeatureDetector`.
     target_fpr : the share of what is in distribution that the threshold may give up.
-    calibration_size : share of the rows to hold out where ``fit`` is not given any.
+    calibration_size : share of the rows to hold out where ``fit`` is not given any. After a frozen estimator give it rows that this was
+        not fitted on, ``fit(X, y, X_calibration=…, y_calibration=…)``: see :class:`~kdgraph.parents.PostHoc`.
     random_state : seeds the held-out rows, and the parent where it has no seed of its own.
 
     Attributes

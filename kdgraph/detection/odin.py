@@ -34,7 +34,8 @@ class Odin(PostHocDetector):
         mean score of the held-out rows, the first of several; no row out of distribution is asked.
     epsilons : what "auto" chooses from.
     target_fpr : the share of what is in distribution that the threshold may give up. "auto" looks at the same held-out rows.
-    calibration_size : share of the rows to hold out where ``fit`` is not given any.
+    calibration_size : share of the rows to hold out where ``fit`` is not given any. After a frozen estimator give it rows that this was
+        not fitted on, ``fit(X, y, X_calibration=…, y_calibration=…)``: see :class:`~kdgraph.parents.PostHoc`.
     random_state : seeds the held-out rows, and the parent where it has no seed of its own.
 
     Attributes
@@ -118,6 +119,9 @@ class Odin(PostHocDetector):
     def describe(self) -> dict[str, Any]:
         """What was learnt, for the record: the threshold, the step, and its unit."""
         return {**super().describe(), "epsilon": self.epsilon_, "unit": self.unit_}
+
+    def _learns_from_training_rows(self) -> bool:
+        return False
 
     def _score(self, X: Any) -> np.ndarray:
         return self._scores(X, [self.epsilon_])[0]

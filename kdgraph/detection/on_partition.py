@@ -52,6 +52,9 @@ class PartitionDetector(PostHocDetector):
     def _default_estimator(self) -> Any:
         return ExtraTreesClassifier(100, n_jobs=self.n_jobs) if self.estimator is None else self.estimator
 
+    def _needs_unseen_rows(self) -> bool:
+        return self.labels == "given"  # else the parent is a clone, fitted here
+
     def _needs_labels(self) -> bool:
         return self.labels == "given" and super()._needs_labels()
 

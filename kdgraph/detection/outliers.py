@@ -30,7 +30,8 @@ class OutlierEstimator(FeatureDetector):
         fitted; a frozen one is used as it is. Its own threshold, and so its ``contamination``, has no say.
     features : what it looks at, see :class:`~kdgraph.detection.feature_detector.FeatureDetector`.
     target_fpr : the share of what is in distribution that the threshold may give up.
-    calibration_size : share of the rows to hold out where ``fit`` is not given any.
+    calibration_size : share of the rows to hold out where ``fit`` is not given any. After a frozen estimator give it rows that this was
+        not fitted on, ``fit(X, y, X_calibration=…, y_calibration=…)``: see :class:`~kdgraph.parents.PostHoc`.
     random_state : seeds the held-out rows, and parent and detector where they have no seed of their own.
 
     Attributes

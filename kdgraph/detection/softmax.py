@@ -19,7 +19,8 @@ class MaxProbability(PostHocDetector):
     ----------
     estimator : any classifier with ``predict_proba``. Cloned and fitted; ``FrozenEstimator(fitted)`` is used as it is.
     target_fpr : the share of what is in distribution that the threshold may give up.
-    calibration_size : share of the rows to hold out where ``fit`` is not given any.
+    calibration_size : share of the rows to hold out where ``fit`` is not given any. After a frozen estimator give it rows that this was
+        not fitted on, ``fit(X, y, X_calibration=…, y_calibration=…)``: see :class:`~kdgraph.parents.PostHoc`.
     random_state : seeds the held-out rows, and the parent where it has no seed of its own.
 
     Attributes
@@ -49,6 +50,9 @@ class MaxProbability(PostHocDetector):
     """
 
     parent_says: ClassVar = "predict_proba"
+
+    def _learns_from_training_rows(self) -> bool:
+        return False
 
     def _score(self, X: Any) -> np.ndarray:
         return self.estimator_.predict_proba(X).max(axis=1)
@@ -84,6 +88,9 @@ class Entropy(PostHocDetector):
     """
 
     parent_says: ClassVar = "predict_proba"
+
+    def _learns_from_training_rows(self) -> bool:
+        return False
 
     def _score(self, X: Any) -> np.ndarray:
         proba = self.estimator_.predict_proba(X)

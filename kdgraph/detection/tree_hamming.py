@@ -62,7 +62,8 @@ class TreeHamming(PartitionDetector, SetDetector):
     set_size, repeats : rows of a set, and how many sets the evaluation draws. Sets of other sizes have the same mean APHD and another
         spread around it, so scores compare at one size.
     target_fpr : the share of what is in distribution that the threshold may give up.
-    calibration_size : share of the rows to hold out where ``fit`` is not given any.
+    calibration_size : share of the rows to hold out where ``fit`` is not given any. After a frozen estimator give it rows that this was
+        not fitted on, ``fit(X, y, X_calibration=…, y_calibration=…)``: see :class:`~kdgraph.parents.PostHoc`.
     n_jobs : threads; never changes a number.
     random_state : seeds the held-out rows, the permutation, the sets of the threshold, and the forest where it has no seed of its own.
 

@@ -33,7 +33,8 @@ class VirtualLogit(FeatureDetector):
         and fewer rows than features, leave directions in which training rows have no residual at all.
     features : whose residual it is, see :class:`~kdgraph.detection.feature_detector.FeatureDetector`.
     target_fpr : the share of what is in distribution that the threshold may give up.
-    calibration_size : share of the rows to hold out where ``fit`` is not given any.
+    calibration_size : share of the rows to hold out where ``fit`` is not given any. After a frozen estimator give it rows that this was
+        not fitted on, ``fit(X, y, X_calibration=…, y_calibration=…)``: see :class:`~kdgraph.parents.PostHoc`.
     random_state : seeds the held-out rows, and the parent where it has no seed of its own.
 
     Attributes

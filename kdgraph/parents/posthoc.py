@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
+from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Literal
 
@@ -16,6 +17,7 @@ from sklearn.utils.validation import _check_y, check_consistent_length, check_is
 
 from kdgraph.parameters import OpenFraction
 from kdgraph.parents.accepts import IMPUTE, allows_missing, reads_columns, transforms_first, weights_for
+from kdgraph.parents.frozen import is_trained_and_frozen, warn_of_calibration_rows, warn_of_rows_of_fit
 from kdgraph.parents.rows import Rows, has_missing, is_frame
 
 
@@ -24,8 +26,17 @@ class PostHoc(MetaEstimatorMixin, BaseEstimator):
     """What is fitted after a parent, on rows that the parent has not seen: calibrators, detectors, recalibrators.
 
     A subclass is a dataclass whose fields are its parameters (or has an ``__init__`` that stores them), and implements
-    ``_fit_after(train, calibration)``. ``estimator`` is cloned and fitted on the training rows; ``FrozenEstimator(fitted)`` is used as it
-    is. Without ``X_calibration``, ``fit`` holds ``calibration_size`` of the rows out.
+    ``_fit_after(train, calibration)``. ``estimator`` is cloned and fitted on the training rows, also if it is fitted already;
+    ``FrozenEstimator(fitted)`` is used as it is.
+
+    Calibration rows must be new to the parent. An estimator that is fitted here is kept from ``calibration_size`` of the rows, unless
+    ``fit`` is given ``X_calibration``. After a frozen one it is up to the user::
+
+        fit(X, y, X_calibration=X_held_out, y_calibration=y_held_out)
+
+    Without ``X_calibration``, the rows of ``fit`` count as rows that the frozen parent was not fitted on, and all of them calibrate, as in
+    scikit-learn's ``CalibratedClassifierCV``; what learns from training rows too, such as a density or the reference of a detector, learns
+    from ``1 - calibration_size`` of them. A warning mentions it, and whether the parent has seen them as far as that can be found out.
 
     Rows are Float[n, d], images Float[n, c, h, w] or a data frame, which comes as one to a parent that is composed of others, such as a
     pipeline, or is frozen and was fitted on one. They may have missing values where the parent takes these. This is scikit-learn's
@@ -34,7 +45,8 @@ class PostHoc(MetaEstimatorMixin, BaseEstimator):
     Parameters
     ----------
     estimator : the parent; cloned and fitted, unless frozen.
-    calibration_size : share of the rows to hold out where ``fit`` is not given any.
+    calibration_size : share of the rows to hold out where ``fit`` is not given any. After a frozen estimator give it rows that this was
+        not fitted on, ``fit(X, y, X_calibration=…, y_calibration=…)``: see :class:`~kdgraph.parents.PostHoc`.
     random_state : seeds the held-out rows, and the parent where it has no seed of its own.
     """
 
@@ -66,6 +78,14 @@ class PostHoc(MetaEstimatorMixin, BaseEstimator):
     def _needs_labels(self) -> bool:
         """Whether ``fit`` cannot do without y."""
         return True
+
+    def _needs_unseen_rows(self) -> bool:
+        """Whether calibration rows that the parent was fitted on would spoil what is learnt."""
+        return True
+
+    def _learns_from_training_rows(self) -> bool:
+        """Whether :meth:`_fit_after` needs training rows that are not calibration rows."""
+        return False
 
     def _parent(self) -> Any:
         """The parent to fit, which can do what is needed of it."""
@@ -103,17 +123,26 @@ class PostHoc(MetaEstimatorMixin, BaseEstimator):
     def _divided(self, rows: Rows, X_calibration: Any, y_calibration: Any, random_state: Any) -> tuple[Rows, Rows]:
         """Training and calibration rows: all ``rows`` and those given, or ``rows`` without those held out, and these.
 
-        Where there are too few to hold any out, all rows are both, with a warning.
+        Where there are too few to hold any out, all rows are both, with a warning; also those that come after a frozen parent, unless
+        training rows are learnt from.
         """
+        frozen = self._default_estimator() if self._needs_unseen_rows() else None
+        name, is_frozen = type(self).__name__, is_trained_and_frozen(frozen)
         if X_calibration is not None:
-            return rows, self._given(X_calibration, y_calibration)
+            calibration = self._given(X_calibration, y_calibration)
+            if is_frozen:
+                warn_of_calibration_rows(frozen, name, calibration.X)
+            return rows, calibration
         if y_calibration is not None:
             raise ValueError("y_calibration needs X_calibration")
+        if is_frozen:
+            warn_of_rows_of_fit(frozen, name, rows.X, self._labels(rows))
+        if isinstance(frozen, FrozenEstimator) and not self._learns_from_training_rows():
+            return rows, rows
         seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
         try:
             kept, held = self._held_out(rows, seed)
         except ValueError:
-            name = type(self).__name__
             warnings.warn(f"{len(rows)} rows are too few to hold any out: {name} is calibrated on its training rows", stacklevel=3)
             kept = held = np.arange(len(rows))
         return rows[kept], rows[held]
@@ -149,6 +178,11 @@ class PostHoc(MetaEstimatorMixin, BaseEstimator):
         tags.input_tags.allow_nan = allows_missing(self.estimator) and (carrier is None or transforms_first(carrier))
         tags.target_tags.required = self._needs_labels()
         return tags
+
+
+def learn_from_training_rows(estimators: Iterable[Any]) -> bool:
+    """Return whether any of these estimators, fitted after one parent, needs training rows; ours."""
+    return any(isinstance(each, PostHoc) and each._learns_from_training_rows() for each in estimators)
 
 
 def _are_images(X: Any) -> bool:

@@ -13,6 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from kdgraph.parameters import check_parameters
+from kdgraph.parents.frozen import rows_checked
 from kdgraph.parents.posthoc import PostHoc
 from kdgraph.parents.rows import Rows, one_each
 
@@ -49,6 +50,8 @@ class PostHocClassifier(ClassifierMixin, PostHoc):
     ):
         """Fit the parent on X (Float[n, d], images Float[n, c, h, w] or a data frame) and y, and what comes after it on calibration rows.
 
+        After a frozen parent, X and y are its training rows, and ``X_calibration`` and ``y_calibration`` rows that it was not fitted on.
+
         ``sample_weight``, Float[n], goes with the rows of X, also with those that are held out of them; ``sample_weight_calibration``,
         Float[m], with those of ``X_calibration``: by class, say, where other classes are met in use as often (label shift).
         ``groups``, [n], and ``groups_calibration``, [m], say which subgroup the rows belong to; only what :attr:`takes_groups` looks at
@@ -75,7 +78,8 @@ class PostHocClassifier(ClassifierMixin, PostHoc):
             calibration = self._weighted(calibration, sample_weight_calibration, X_calibration is not None)
         self.prior_ = train.one_hot(len(self.classes_)).sum(0) / train.weight.sum()
         self.estimator_ = self._fitted_parent(parent, train, calibration, self.random_state)
-        self._fit_after(train, calibration)
+        with rows_checked():
+            self._fit_after(train, calibration)
         return self
 
     def predict(self, X) -> np.ndarray:

@@ -11,6 +11,7 @@ from sklearn.base import RegressorMixin
 from kdgraph.distributions import Distribution, as_distribution
 from kdgraph.parameters import check_parameters
 from kdgraph.parents import PostHoc, Rows
+from kdgraph.parents.frozen import rows_checked
 from kdgraph.parents.rows import one_each
 
 
@@ -40,6 +41,8 @@ class PostHocRegressor(RegressorMixin, PostHoc):
     def fit(self, X, y, *, X_calibration=None, y_calibration=None, groups=None, groups_calibration=None):
         """Fit the parent on X (Float[n, d] or a data frame) and y (Float[n]), and what comes after it on calibration rows.
 
+        After a frozen parent, X and y are its training rows, and ``X_calibration`` and ``y_calibration`` rows that it was not fitted on.
+
         ``groups``, [n], and ``groups_calibration``, [m], say which subgroup the rows belong to; only what :attr:`takes_groups` looks at
         them.
 
@@ -58,7 +61,8 @@ class PostHocRegressor(RegressorMixin, PostHoc):
         if groups_calibration is not None:
             calibration = replace(calibration, group=one_each("groups_calibration", groups_calibration, len(calibration)))
         self.estimator_ = self._fitted_parent(parent, train, calibration, self.random_state)
-        self._fit_after(train, calibration)
+        with rows_checked():
+            self._fit_after(train, calibration)
         return self
 
     def predict(self, X) -> np.ndarray:

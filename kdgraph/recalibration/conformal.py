@@ -31,7 +31,8 @@ class ConformalPit(HalvesOfRows):
         rows that recalibrate in each. 1: one for all.
     column : cells are the values of this column of X instead, by position or name.
     by_group : cells are the subgroups instead that ``fit`` and ``predict_dist`` are told.
-    calibration_size : share of the rows to hold out where ``fit`` is not given any.
+    calibration_size : share of the rows to hold out where ``fit`` is not given any. After a frozen estimator give it rows that this was
+        not fitted on, ``fit(X, y, X_calibration=…, y_calibration=…)``: see :class:`~kdgraph.parents.PostHoc`.
     random_state : seeds the held-out rows, their division, the recalibrator and the parent, where these have no seed of their own.
 
     Attributes

@@ -36,7 +36,8 @@ class DensityPit(PostHocRegressor):
     learning_rate, batch_size, max_epochs : of Adam.
     patience : epochs without a lower loss of held-out calibration rows after which training stops; None: no rows are held out.
     validation_share : share of the calibration rows that is held out for that.
-    calibration_size : share of the rows to hold out where ``fit`` is not given any.
+    calibration_size : share of the rows to hold out where ``fit`` is not given any. After a frozen estimator give it rows that this was
+        not fitted on, ``fit(X, y, X_calibration=…, y_calibration=…)``: see :class:`~kdgraph.parents.PostHoc`.
     random_state : seeds the held-out rows, the network, and the parent where it has no seed of its own.
 
     Attributes

@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from kdgraph.distributions import Distribution
 from kdgraph.parameters import OpenFraction
 from kdgraph.parents import Rows
-from kdgraph.parents.posthoc import seeded_clone
+from kdgraph.parents.posthoc import learn_from_training_rows, seeded_clone
 from kdgraph.recalibration.base import PostHocRegressor
 
 
@@ -51,6 +51,9 @@ class HalvesOfRows(PostHocRegressor):
 
     def _carrier(self) -> Any:
         return None if self.recalibrator is None else self.estimator
+
+    def _learns_from_training_rows(self) -> bool:
+        return learn_from_training_rows([self.recalibrator])
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)

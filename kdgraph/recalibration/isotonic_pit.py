@@ -14,7 +14,8 @@ class IsotonicPit(GlobalPit):
     Parameters
     ----------
     estimator : any regressor with ``predict_dist``; cloned and fitted, unless frozen.
-    calibration_size : share of the rows to hold out where ``fit`` is not given any.
+    calibration_size : share of the rows to hold out where ``fit`` is not given any. After a frozen estimator give it rows that this was
+        not fitted on, ``fit(X, y, X_calibration=…, y_calibration=…)``: see :class:`~kdgraph.parents.PostHoc`.
     random_state : seeds the held-out rows, PIT values at steps (:func:`~kdgraph.recalibration.pits.pits_of`), and the parent where it has
         no seed of its own.
 

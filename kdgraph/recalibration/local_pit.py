@@ -54,7 +54,8 @@ class LocalPit(PostHocRegressor):
     degree : 0, their PIT values as they are, as in the paper; 1, without the slopes of their location and spread across the neighbourhood
         (:func:`~kdgraph.recalibration.local_linear.without_slopes`).
     n_choose : calibration rows, drawn at random, on which k is chosen; fewer where they would take too long (see Notes).
-    calibration_size : share of the rows to hold out where ``fit`` is not given any.
+    calibration_size : share of the rows to hold out where ``fit`` is not given any. After a frozen estimator give it rows that this was
+        not fitted on, ``fit(X, y, X_calibration=…, y_calibration=…)``: see :class:`~kdgraph.parents.PostHoc`.
     random_state : seeds the held-out rows, the rows that choose, and the parent where it has no seed of its own.
 
     Attributes
@@ -120,6 +121,10 @@ class LocalPit(PostHocRegressor):
         if self.recall_ is not None:
             found["recall"] = self.recall_
         return found | ({"n_chose": self.n_chose_, "crps_by_k": dict(self.crps_by_k_)} if self.crps_by_k_ else {})
+
+    def _learns_from_training_rows(self) -> bool:
+        """A forest of its own, whose leaves are the space, is fitted on them."""
+        return self.where == "geodesic"
 
     def _carrier(self) -> Any:
         return None if self.where == "output" else self.estimator

@@ -73,6 +73,10 @@ class LocalisedConformalPit(HalvesOfRows):
         radius = self.radius_ if np.isfinite(self.radius_) else None  # None: all rows are near
         return {"radius": radius, "n_eff_correcting": float(np.median(n_eff))} | super().describe()
 
+    def _learns_from_training_rows(self) -> bool:
+        """A forest of its own, whose leaves are the space, is fitted on them."""
+        return self.where == "geodesic" or super()._learns_from_training_rows()
+
     def _carrier(self) -> Any:
         return None if self.where == "output" and self.recalibrator is None else self.estimator
 

@@ -130,6 +130,7 @@ def test_refit_of_a_frozen_parent_without_a_seed_follows_random_state(rows):
     assert not np.array_equal(first, other)
 
 
+@pytest.mark.filterwarnings("ignore:.*X_calibration=")  # the parent may be in sample here
 def test_weights_reach_parents_and_maps(rows, parent):
     X, y, X_calibration, y_calibration, test = rows
     weight = np.random.default_rng(0).uniform(0.5, 2, 200)

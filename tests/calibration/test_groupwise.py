@@ -156,6 +156,7 @@ def test_a_data_frame_stays_one(rows):
         np.testing.assert_array_equal(proba[mine], model.predict_proba(frame[mine], groups[mine]))
 
 
+@pytest.mark.filterwarnings("ignore:.*X_calibration=")  # the parent may be in sample here
 def test_what_is_missing_is_told_in_one_line(parent, rows):
     X, y, groups, new, _ = rows
     such = f"({(groups == 'Ada').sum()} such); name one, or leave the row out"

@@ -130,6 +130,7 @@ def test_a_default_holds_unless_another_is_clearly_better(parent, rows, free, ma
     assert np.array_equal(same.predict_proba(X_test), free.predict_proba(X_test))
 
 
+@pytest.mark.filterwarnings("ignore:.*X_calibration=")  # the parent may be in sample here
 def test_a_default_must_be_a_candidate(parent, rows):
     said = "default must be one of the candidates (none, temperature, sigmoid, isotonic), got 'kdf'"
     with pytest.raises(ParameterError, match=f"^{re.escape(said)}$"):

@@ -103,6 +103,7 @@ def test_it_finds_rows_that_break_what_the_features_have_in_common():
 
 
 @pytest.mark.parametrize("kind", [DensityGate, KernelDensityForest])
+@pytest.mark.filterwarnings("ignore:.*X_calibration=")  # the parent may be in sample here
 def test_far_away_the_prior_is_left(kind):
     X, y = load_wine(return_X_y=True)
     forest = ExtraTreesClassifier(20, random_state=0).fit(X, y)

@@ -81,6 +81,7 @@ def test_the_gate_takes_any_classifier_to_the_prior(rays, name):
     assert distances_to_the_prior(gate, directions, RADII).max() <= 1e-9 + 1e-12
 
 
+@pytest.mark.filterwarnings("ignore:.*X_calibration=")  # the parent may be in sample here
 def test_with_no_least_weight_the_gate_meets_its_limit(rays):
     X, y, directions = rays
     gate = DensityGate(FrozenEstimator(RandomForestClassifier(20, random_state=0).fit(X, y)), min_weight=0, random_state=0).fit(X, y)

@@ -87,6 +87,7 @@ def test_a_generator_as_random_state_moves_on(data):
     assert not np.array_equal(kdf.fit(*data).predict_proba(data[0]), kdf.fit(*data).predict_proba(data[0]))
 
 
+@pytest.mark.filterwarnings("ignore:.*X_calibration=")  # the parent may be in sample here
 def test_a_bare_estimator_is_cloned_and_a_frozen_one_used_as_it_is(data):
     X, y = data
     bare = forest()

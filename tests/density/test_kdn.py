@@ -113,6 +113,7 @@ def test_labels_of_any_kind_odd_rows_and_a_clone(three):
     assert (binary.predict(X[y < 2]) == np.where(y[y < 2] == 0, 6, 5)).mean() > 0.8
 
 
+@pytest.mark.filterwarnings("ignore:.*X_calibration=")  # the parent may be in sample here
 def test_a_users_own_module_is_taken_as_it_is(three):
     X, y = three
     trained = network().fit(X, y)

@@ -183,6 +183,7 @@ def test_a_bare_parent_that_was_fitted_on_a_frame_gets_frames(model):
     assert np.array_equal(found, expected.predict_proba(held.to_numpy()))
 
 
+@pytest.mark.filterwarnings("ignore:.*X_calibration=")  # the parent may be in sample here
 def test_so_does_a_bare_network():
     numbers = framed(np.nan_to_num(X))[["size", "weight"]]
     network = FrozenEstimator(clone(PARENTS["network"]).fit(numbers, Y))

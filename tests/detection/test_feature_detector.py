@@ -28,6 +28,7 @@ def test_units_of_columns_change_no_bit_but_by_rounding(blobs):
     np.testing.assert_allclose(usual, other, rtol=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore:.*X_calibration=")  # the parent may be in sample here
 def test_a_layer_and_a_map_of_the_users_are_taken_as_they_are(blobs):
     X, y, _ = blobs
     network = MultilayerPerceptron(hidden=(8,), learning_rate=0.02, max_epochs=2, device="cpu", random_state=0).fit(X, y)

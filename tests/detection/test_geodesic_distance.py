@@ -70,6 +70,7 @@ def test_another_fit_forgets_the_rows_of_the_one_before(blobs, forest):
     assert few.mean() < 0.9 and (more == 1).all()
 
 
+@pytest.mark.filterwarnings("ignore:.*X_calibration=")  # the parent may be in sample here
 def test_what_cannot_be(blobs, forest):
     X, y, _ = blobs
     with pytest.raises(ValueError, match="neighbor must be at most the number of training rows, got neighbor=51 of 50 rows"):

@@ -112,6 +112,7 @@ def test_labels_that_say_nothing(blobs, detector):
         assert auroc(without.ood_score(far), without.ood_score(X[300:])) == 1
 
 
+@pytest.mark.filterwarnings("ignore:.*X_calibration=")  # the parent may be in sample here
 def test_names_of_a_frame_and_of_what_a_pipeline_makes_of_it(blobs, fitted):
     X, y, _ = blobs
     forest = ExtraTreesClassifier(5, random_state=0)
@@ -138,6 +139,7 @@ def test_missing_values_as_far_as_the_forest_takes_them(blobs):
     assert not detector.explain(np.full((1, 4), np.nan)).any()
 
 
+@pytest.mark.filterwarnings("ignore:.*X_calibration=")  # the parent may be in sample here
 def test_a_network_is_refused(blobs):
     from kdgraph.parents.networks import MultilayerPerceptron
 

@@ -141,6 +141,7 @@ def test_labels_and_targets_of_any_type(blobs, names):
         assert auroc(detector.ood_score(far[:40]), detector.ood_score(X[:40])) == 1
 
 
+@pytest.mark.filterwarnings("ignore:.*X_calibration=")  # the parent may be in sample here
 def test_one_tree_and_columns_of_categories(blobs):
     X, y, far = blobs
     TreeHamming(DecisionTreeClassifier(random_state=0), **SMALL).fit(X, y).score_samples(far)

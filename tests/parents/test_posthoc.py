@@ -150,6 +150,7 @@ def test_predict_takes_the_class_of_the_largest_posterior():
     assert np.array_equal(model.predict(X), model.classes_[model.predict_proba(X).argmax(axis=1)])
 
 
+@pytest.mark.filterwarnings("ignore:.*X_calibration=")  # the parent may be in sample here
 def test_a_frozen_parent_may_know_more_classes_than_the_rows():
     X, _ = table()
     parent = LogisticRegression().fit(X, np.arange(60) // 20)
@@ -205,6 +206,7 @@ def test_a_frame_becomes_an_array_for_a_parent_that_stands_alone():
 
 
 @pytest.mark.parametrize("parent", [LogisticRegression(), make_pipeline(StandardScaler(), LogisticRegression())])
+@pytest.mark.filterwarnings("ignore:.*X_calibration=")  # the parent may be in sample here
 def test_a_frozen_parent_gets_what_it_was_fitted_on(parent):
     X, y = frame()
     numbers = X[["number"]]

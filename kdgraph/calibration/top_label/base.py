@@ -34,7 +34,8 @@ class TopLabelCalibrator(PostHocClassifier):
     estimator : any classifier with ``predict_proba``. Cloned and fitted; ``FrozenEstimator(fitted)`` is used as it is.
     fill_proba : give ``predict_proba`` too: the confidence at the predicted class, and the rest in the proportions of the parent's other
         probabilities (equally where they are all 0). The largest of such a row can be another class than the predicted one.
-    calibration_size : share of the rows to hold out where ``fit`` is not given any.
+    calibration_size : share of the rows to hold out where ``fit`` is not given any. After a frozen estimator give it rows that this was
+        not fitted on, ``fit(X, y, X_calibration=…, y_calibration=…)``: see :class:`~kdgraph.parents.PostHoc`.
     random_state : seeds the held-out rows, and the parent where it has no seed of its own.
 
     References

@@ -101,6 +101,7 @@ def cell(value: float, upper: list[float]) -> int:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.filterwarnings("ignore:.*X_calibration=")  # the parent may be in sample here
 def test_features_are_what_the_parent_sees_as_it_is_unless_a_map_is_given(kind):
     X, y = drawn(80)
     forest = RandomForestClassifier(10, random_state=0).fit(X, y)
