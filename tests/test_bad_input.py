@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -137,7 +139,38 @@ BAD_COLUMNS = {
     "dates": (
         csv(good(when=pd.date_range("2020-01-01", periods=60).astype(str))),
         CSV,
-        "my: column 'when' holds dates or times (2020-01-01); turn it into numbers such as days or months, or " + DROP.format("when"),
+        "my: column 'when' holds dates or times (2020-01-01); 'dataset.parse_dates=[when]' turns it into days since 1970-01-01, "
+        "'dataset.drop=[when]' leaves it out",
+    ),
+    "dates and a stray": (
+        csv(good(when=["unknown", *pd.date_range("2020-01-01", periods=59).astype(str)])),
+        CSV,
+        "my: column 'when' holds dates or times (2020-01-01), and 'unknown', which is none; 'dataset.parse_dates=[when]' "
+        "'dataset.missing=[unknown]' turns it into days since 1970-01-01, 'dataset.drop=[when]' leaves it out",
+    ),
+    "numbers with commas and a stray": (
+        csv(good(size=["n.b.", *(f"{i},5" for i in range(59))])),
+        CSV,
+        "my: column 'size' has numbers with commas, such as '0,5', which are read as text; write plain numbers such as 1234.5, "
+        "or 'dataset.categorical=[size]' takes them as names",
+    ),
+    "identifiers of more digits than a float has": (
+        csv(good(patient=[2**53 + i for i in range(60)])),
+        CSV,
+        "my: column 'patient' has whole numbers from 2^53 on (9007199254740992), and 29 different values of 60 would be lost in double "
+        "precision; if they are names, 'dataset.categorical=[patient]' takes them as such, and 'dataset.drop=[patient]' leaves them out",
+    ),
+    "many whole numbers as classes": (
+        csv(good(letter=np.arange(60) % 24)),
+        [*CSV, "dataset.target=letter", "dataset.drop=[label]"],
+        "dataset=my is for regression, and parent=random_forest is a classifier; dataset.task=classification takes its 24 whole numbers "
+        "as classes; else choose a data set with classes, or what is for regression: method=local_pit",
+    ),
+    "a target of dates": (
+        csv(good(day=pd.date_range("2020-01-01", periods=60).astype(str))),
+        [*CSV, "dataset.target=day", "dataset.drop=[label]"],
+        "my: the target 'day' holds dates or times (2020-01-01); 'dataset.parse_dates=[day]' turns it into days since 1970-01-01, "
+        "'dataset.task=classification' takes its values as classes",
     ),
     "infinity": (
         csv(good(age=cell(np.inf))),
@@ -201,7 +234,8 @@ BAD_COLUMNS = {
     "folds by number": (
         csv(good(fold=[0, 1, 2] * 20)),
         [*CSV, "dataset.split_column=fold"],
-        f"my: dataset.split_column='fold' has numbers such as 0, and which of them test is not guessed; replace them with {WORDS}",
+        "my: dataset.split_column='fold' has numbers such as 0, and which of them test is not guessed; 'dataset.split_at=[1]' trains "
+        f"on those up to 1 and tests on larger ones, or replace them with {WORDS}",
     ),
     "no test rows": (
         csv(good(part="train")),
@@ -309,6 +343,32 @@ def test_one_sentence(kdg, case, tmp_path):
     code, out, err = kdg(*arguments)
     assert err == f"kdg: {sentence.replace('{cwd}', str(tmp_path))}\n"
     assert (code, out) == (2, "")
+
+
+WAYS_OUT = {
+    "dates": 1, "dates and a stray": 2, "numbers with commas and a stray": 1, "identifiers of more digits than a float has": 1,
+    "folds by number": 1,
+}  # fmt: skip
+"""Cases with an override to paste, and how many of those in its sentence belong together."""
+
+
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("case", WAYS_OUT)
+def test_the_way_out_runs_when_it_is_pasted(kdg, case):
+    write, arguments, _ = BAD[case]
+    write()
+    ways = re.findall(r"'dataset\.\w+=[^']*'", kdg(*arguments)[2])
+    code, _, err = kdg(*arguments, *(shlex.split(way)[0] for way in ways[: WAYS_OUT[case]]), "--json")
+    assert (code, err) == (0, "")
+
+
+@pytest.mark.filterwarnings("default")
+def test_many_whole_numbers_run_as_classes_when_it_is_pasted(kdg):
+    csv(good(240, letter=np.arange(240) % 24))()
+    arguments = [*CSV, "dataset.target=letter", "dataset.drop=[label]"]
+    assert "; dataset.task=classification takes its 24 whole numbers" in kdg(*arguments)[2]
+    code, _, err = kdg(*arguments, "dataset.task=classification", "--json")
+    assert (code, err) == (0, "")
 
 
 # what is said of, and runs all the same

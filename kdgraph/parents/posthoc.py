@@ -19,6 +19,7 @@ from kdgraph.parameters import OpenFraction
 from kdgraph.parents.accepts import IMPUTE, allows_missing, reads_columns, transforms_first, weights_for
 from kdgraph.parents.frozen import is_trained_and_frozen, warn_of_calibration_rows, warn_of_rows_of_fit
 from kdgraph.parents.rows import Rows, has_missing, is_frame
+from kdgraph.parents.single_precision import warn_of_lost_values
 
 
 @dataclass(eq=False, repr=False)
@@ -166,7 +167,9 @@ class PostHoc(MetaEstimatorMixin, BaseEstimator):
         more: dict[str, Any] = weights_for(parent, train.weight)
         if calibration is not None and "X_calibration" in inspect.signature(parent.fit).parameters:
             more |= {"X_calibration": calibration.X, "y_calibration": self._labels(calibration)}
-        return seeded_clone(parent, random_state).fit(train.X, self._labels(train), **more)
+        fitted = seeded_clone(parent, random_state).fit(train.X, self._labels(train), **more)
+        warn_of_lost_values(type(self).__name__, fitted, train.X)
+        return fitted
 
     def _labels(self, rows: Rows) -> Any:
         """What the parent is fitted with, [n]."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from kdgraph.components import Node, build, target_of
 from kdgraph.errors import ConfigError
+from kdgraph.overrides import override
 from kdgraph.run_config.config import RunConfig
 
 if TYPE_CHECKING:
@@ -63,12 +64,19 @@ def task_of(source: Any) -> Task | None:
     return said if said in ("classification", "regression") else None
 
 
-def check_task(parent: Node, estimator: Any, dataset: str, task: Task | None) -> None:
-    """Raise :class:`ConfigError` for a classifier on a regression, or the other way round."""
+def _as_classes(train: Dataset) -> str:
+    """Return the remedy for whole numbers that are a regression only because they have many values; empty for any other."""
+    if "whole_values" not in train.facts:
+        return ""
+    return f"{override('dataset.task', 'classification')} takes its {train.facts['whole_values']:,} whole numbers as classes; else "
+
+
+def check_task(parent: Node, estimator: Any, dataset: str, task: Task | None, as_classes: str = "") -> None:
+    """Raise :class:`ConfigError` for a classifier on a regression, or the other way round; ``as_classes`` begins the way out."""
     name, is_classifier = f"parent={parent['name']}", hasattr(estimator, "predict_proba")
     if task == "regression" and not hasattr(estimator, "predict_dist"):
         what = "is a classifier" if is_classifier else "predicts no distributions (it has no predict_dist)"
-        remedy = f"choose a data set with classes, or what is for regression: {FOR_REGRESSION}"
+        remedy = f"{as_classes}choose a data set with classes, or what is for regression: {FOR_REGRESSION}"
         raise ConfigError(f"dataset={dataset} is for regression, and {name} {what}; {remedy}")
     if task == "classification" and not is_classifier:
         what = "is for regression" if hasattr(estimator, "predict_dist") else "predicts no probabilities (it has no predict_proba)"
@@ -84,7 +92,7 @@ def check_rows(parent: Node, estimator: Any, train: Dataset) -> None:
         raise ConfigError(f"dataset={train.name} has class scores and nothing to train on; choose parent=scores")
     if isinstance(estimator, GivenScores) and not train.given_scores:
         raise ConfigError(f"dataset={train.name} has rows to train on, and {name} trains nothing; choose parent=random_forest")
-    check_task(parent, estimator, train.name, train.task)
+    check_task(parent, estimator, train.name, train.task, _as_classes(train))
     if train.are_images and not takes(estimator, "three_d_array"):
         flat = ", or vectors of pixels: dataset.flat=true" if "flat" in train.facts else ""
         raise ConfigError(f"dataset={train.name} has images, and {name} takes vectors; choose a network: parent=cnn{flat}")

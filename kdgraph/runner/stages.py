@@ -17,7 +17,9 @@ from kdgraph.components import Node, build
 from kdgraph.data.dataset import Dataset, OodSet, Splits
 from kdgraph.data.splits import make_splits, split_options
 from kdgraph.errors import DataError
+from kdgraph.overrides import override
 from kdgraph.parents.naming import class_names
+from kdgraph.parents.single_precision import warn_of_lost_values
 from kdgraph.run_config import AFTER, Protocol
 from kdgraph.run_config.pairs import check_ground, check_rows, ground_of
 
@@ -59,6 +61,7 @@ def fit(
     check_rows(parent, estimator, train)
     encoded = build(preprocess).around(estimator, train, has_missing=has_missing)
     encoded.fit(train.X, train.y)
+    warn_of_lost_values(train.name, encoded, train.X, train.feature_names, scale=override("dataset.scale", "min_max"))
     last = {"n_jobs": 1, "report": None, "checkpoint": None}
     afterwards = {name: last[name.split("__")[-1]] for name in encoded.get_params() if name.split("__")[-1] in last}
     return encoded.set_params(**afterwards) if afterwards else encoded

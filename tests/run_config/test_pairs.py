@@ -131,6 +131,12 @@ def rows(given_scores: bool = False, task: str = "classification") -> Dataset:
             "dataset=mine is for regression, and parent=random_forest is a classifier; choose a data set with classes, "
             "or what is for regression: method=local_pit",
         ),
+        (
+            "random_forest",
+            replace(rows(task="regression"), facts={"whole_values": 1234}),
+            "dataset=mine is for regression, and parent=random_forest is a classifier; dataset.task=classification takes its 1,234 "
+            "whole numbers as classes; else choose a data set with classes, or what is for regression: method=local_pit",
+        ),
         ("random_forest", rows(given_scores=True), "dataset=mine has class scores and nothing to train on; choose parent=scores"),
         ("scores", rows(), "dataset=mine has rows to train on, and parent=scores trains nothing; choose parent=random_forest"),
     ],

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import pickle
+import re
+import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 from kdgraph.config import compose
+from kdgraph.data.dataset import Dataset
+from kdgraph.data.scaling import Scaling
 from kdgraph.data.simulations import Shapes, Spiral
 from kdgraph.data.splits import make_splits
 from kdgraph.errors import ConfigError
@@ -48,6 +54,22 @@ def test_who_watches_and_where_the_state_is_kept_leaves_no_trace(spiral, tmp_pat
 def test_a_parent_without_such_parameters_gets_none(spiral, tmp_path):
     fitted = fit(FOREST, spiral, seed=1, n_jobs=2, report=print, checkpoint=tmp_path / "state")
     assert (fitted.verbose, fitted.n_jobs) == (0, 1) and not list(tmp_path.iterdir())
+
+
+def test_a_feature_that_float32_loses_is_named_with_the_way_out():
+    days = 2_460_000.5 + np.arange(60) / 1440
+    rows = Dataset.from_labels("nights", np.column_stack([np.sin(days * 9), days]), np.arange(60) % 2, ("flux", "day"))
+    model = {FOREST["name"]: "RandomForestClassifier", MLP["name"]: "MultilayerPerceptron"}
+    for parent in (FOREST, MLP):
+        found = f"nights: of 60 different values of 'day', single precision, in which {model[parent['name']]} computes, has 1"
+        with pytest.warns(UserWarning, match=f"^{re.escape(found)}; dataset.scale=min_max takes the offset away$"):
+            fit(parent, rows, seed=0, n_jobs=1)
+        centred = replace(rows, X=Scaling.fit(rows.X, "min_max").apply(rows.X))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            warnings.simplefilter("ignore", ConvergenceWarning)  # the labels are noise
+            fit(parent, centred, seed=0, n_jobs=1)
+            fit(parent, rows, preprocess={"_target_": "kdgraph.parents.Preprocess", "standardize": True}, seed=0, n_jobs=1)
 
 
 def test_images_are_not_for_every_parent(shapes):

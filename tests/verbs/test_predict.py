@@ -65,6 +65,28 @@ def runs(tmp_path_factory, table):
     return found
 
 
+@pytest.mark.filterwarnings("default")
+def test_the_file_of_the_run_is_predicted_with_its_dates_identifiers_and_index(kdg, tmp_path):
+    rng, n = np.random.default_rng(0), 120
+    y = np.arange(n) % 2
+    large = 2**53
+    frame = pd.DataFrame({
+        "day": pd.Timestamp("2021-01-01") + pd.to_timedelta(np.arange(n) % 30 + 40 * y, unit="D"),
+        "site": large + rng.integers(3, size=n), "x": rng.normal(size=n), "label": large + y,
+    })  # fmt: skip
+    frame.sample(frac=1, random_state=0).to_csv("mine.csv", date_format="%d/%m/%Y")
+    dataset = ["dataset=table", "dataset.path=mine.csv", "dataset.target=label", "dataset.categorical=[site]", "dataset.parse_dates=[day]"]
+    config = compose([*dataset, *SMALL, "calibrator=isotonic", f"out={tmp_path / 'outputs'}"])
+    run(config)
+    splits = split(config.dataset, config.seed)
+    assert splits.train.feature_names == ("day", "site", "x") and splits.train.classes.tolist() == [large, large + 1]
+    code, _, err = kdg("--run", config.run_dir, "--input", "mine.csv", "--output", "new.parquet")
+    assert (code, err) == (0, "kdg: columns that the model does not use are left out: Unnamed: 0, label\n")
+    predicted = pd.read_parquet("new.parquet")["predicted"].to_numpy()
+    assert set(predicted) == {large, large + 1}
+    assert (predicted == pd.read_csv("mine.csv")["label"]).mean() > 0.9, "the days of the classes are 10 apart"
+
+
 def test_rows_of_a_file_are_predicted_as_their_group_is(kdg, table, tmp_path):
     dataset = ["dataset=table", f"dataset.path={table}", "dataset.target=label", "dataset.group=c"]
     config = compose([*dataset, *SMALL, "calibrator=group_temperature", f"out={tmp_path / 'outputs'}"])

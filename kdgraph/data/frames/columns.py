@@ -111,7 +111,7 @@ def from_frame(
     from kdgraph.data.frames.groups import groups_of
     from kdgraph.data.frames.missing import Missing
     from kdgraph.data.frames.row_numbers import without_row_numbers
-    from kdgraph.data.frames.targets import encode_target, target_column
+    from kdgraph.data.frames.targets import encode_target, facts_of_task, target_column
 
     frame = _with_text_names(name, frame)
     _check_names(name, frame, target, options)
@@ -141,6 +141,7 @@ def from_frame(
     warn_of_copies(name, X)
     more: dict[str, Any] = {"target_and_group": ", ".join(shared)} if shared else {}
     more |= {"date_formats": date_formats} if date_formats else {}
+    more |= facts_of_task(y, options.task, task)
     return Dataset(
         name,
         X,
@@ -154,12 +155,7 @@ def from_frame(
         groups_are_target=bool(shared) and set(targets) == set(of_groups),
         categories=categories if any(categories) else (),
         roles=_roles(name, frame, options),
-        facts={
-            **facts,
-            **said,
-            **({"target_and_group": ", ".join(shared)} if shared else {}),
-            **({"date_formats": date_formats} if date_formats else {}),
-        },
+        facts={**facts, **said, **more},
     )
 
 

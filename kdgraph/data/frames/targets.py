@@ -125,6 +125,13 @@ def task_of(target: pd.Series, kind: Kind | None = None) -> Literal["classificat
     return "classification" if len(values) <= CLASSES_OF_NUMBERS and (values == np.round(values)).all() else "regression"
 
 
+def facts_of_task(y: np.ndarray, given: Task, task: Literal["classification", "regression"]) -> dict[str, Any]:
+    """Return ``whole_values``, how many different targets y [n] there are, where they are whole and nobody says what they are."""
+    if given != "auto" or task != "regression" or not (y == np.round(y)).all():
+        return {}
+    return {"whole_values": len(np.unique(y))}
+
+
 def _are_fractions_in_text(target: pd.Series) -> bool:
     """Whether all cells are text that is read as numbers, and not all of these are whole."""
     if target.dtype != object and not isinstance(target.dtype, pd.StringDtype):

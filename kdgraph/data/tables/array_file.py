@@ -53,7 +53,7 @@ class ArrayFile:
 
         from kdgraph.data.frames.features import check_numbers
         from kdgraph.data.frames.row_numbers import warn_of_counting
-        from kdgraph.data.frames.targets import encode_target
+        from kdgraph.data.frames.targets import encode_target, facts_of_task
 
         path = existing(self.path)
         arrays = self._arrays(path)
@@ -66,6 +66,7 @@ class ArrayFile:
             warn_of_counting(self.name, X, names)
             warn_of_copies(self.name, X)
         facts = {"source": "file", "path": self.path, "sha256": sha256_of(path), "shape": list(X.shape)}
+        facts |= facts_of_task(y, self.task, task)
         together, _ = self._groups(arrays, "split_groups", len(y))
         groups, of = self._groups(arrays, "groups", len(y))
         return Dataset(
