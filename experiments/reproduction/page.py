@@ -52,14 +52,13 @@ def write(papers: Sequence[Paper], tasks: Sequence[Task], scale: Scale, runs: Pa
     asked = claims_page.asked_of(papers, runs, kept)
     made = _made()
     about = [f"Scale: {scale}", f"Made by: {command}", f"On {made}"]
-    to.mkdir(parents=True, exist_ok=True)
     shown: dict[str, Any] = {"about": about, "style": (HERE / "page.css").read_text()}
     _write_html(to / "page.html", shown | {"chapters": chapters, "verdicts": VERDICTS, "told": _told(chapters)})
     _write_html(to / "claims.html", shown | {"chapters": asked, "standings": claims_page.STANDINGS})
-    write_atomically(to / "page.md", markdown(chapters, about).encode())
-    write_atomically(to / "claims.md", claims_page.markdown(asked, about).encode())
-    write_atomically(to / CELLS, _table(chapters, scale, made).to_csv(index=False).encode())
-    write_atomically(to / CLAIMS, claims_page.table(asked, scale, made).to_csv(index=False).encode())
+    write_atomically(to / "page.md", markdown(chapters, about).encode(), "--page")
+    write_atomically(to / "claims.md", claims_page.markdown(asked, about).encode(), "--page")
+    write_atomically(to / CELLS, _table(chapters, scale, made).to_csv(index=False).encode(), "--page")
+    write_atomically(to / CLAIMS, claims_page.table(asked, scale, made).to_csv(index=False).encode(), "--page")
     others = f"page.md, {CELLS}, claims.html, claims.md and {CLAIMS} beside it"
     return "\n".join([*_summary(chapters), "", *claims_page.summary(asked), "", *_told(chapters), f"{to / 'page.html'}, {others}"])
 
@@ -68,7 +67,7 @@ def _write_html(path: Path, shown: dict[str, Any]) -> None:
     environment = Environment(loader=FileSystemLoader(HERE), autoescape=True, trim_blocks=True, lstrip_blocks=True)
     environment.globals.update(number=_number, found=_found, place=_place, settings=_settings, absent=_absent, share=_share)
     environment.globals.update(kept_from=told)
-    write_atomically(path, environment.get_template(f"{path.name}.j2").render(**shown).encode())
+    write_atomically(path, environment.get_template(f"{path.name}.j2").render(**shown).encode(), "--page")
 
 
 def markdown(chapters: Sequence[Chapter], about: Sequence[str]) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from kdgraph.errors import UsageError
-from kdgraph.runner.files import write_atomically
+from kdgraph.runner.files import refuse_folder, write_atomically
 
 TEX = str.maketrans(
     {
@@ -27,12 +27,12 @@ EXACT = 2**53
 
 
 def kind_of(path: str | Path, kinds: Sequence[str], flag: str = "--output") -> str:
-    """The file's ending without its dot, if it is one of ``kinds`` and the folder is there.
+    """The file's ending without its dot, if it is one of ``kinds``, the folder is there, and it is no folder itself.
 
     Raises
     ------
     UsageError
-        It is another one, or there is no such folder.
+        It is another one, there is no such folder, or it is a folder.
     """
     kind, folder = Path(path).suffix.removeprefix("."), Path(path).absolute().parent
     if kind not in kinds:
@@ -40,6 +40,7 @@ def kind_of(path: str | Path, kinds: Sequence[str], flag: str = "--output") -> s
         raise UsageError(f"{flag} must end in {', '.join(endings[:-1])} or {endings[-1]}, got '{path}'")
     if not folder.is_dir():
         raise UsageError(f"{flag}: no folder '{Path(path).parent}'; make it first")
+    refuse_folder(Path(path), flag)
     return kind
 
 
@@ -53,7 +54,7 @@ def write_columns(columns: Mapping[str, Sequence[Any]], path: str | Path) -> Non
         sides = ["right" if _is_number(values) else "left" for values in columns.values()]
         lines = markdown(list(columns), rows, sides) if kind == "md" else latex(list(columns), rows, sides)
         content = ("\n".join(lines) + "\n").encode()
-    write_atomically(Path(path), content)
+    write_atomically(Path(path), content, "--output")
 
 
 def markdown(head: Sequence[str], rows: Sequence[Sequence[str]], sides: Sequence[str]) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Any
 from kdgraph.answers import Evaluation, Model, frame_of
 from kdgraph.data.dataset import Splits
 from kdgraph.run_config import RunConfig
-from kdgraph.runner.files import write_atomically
+from kdgraph.runner.files import told_in_one_line, write_atomically
 from kdgraph.runner.model_dir import keep
 from kdgraph.runner.prediction.schema import schema_of
 from kdgraph.runner.store import Made
@@ -31,7 +31,8 @@ def draw(config: RunConfig, splits: Splits, evaluation: Evaluation, models: tupl
     from kdgraph.figures.of_run import Drawing  # brings matplotlib, for which a run that draws nothing need not wait
 
     drawing = Drawing(splits, evaluation, models, figure_names(config))
-    names = drawing.save(folder / FIGURES, config.drawn, config.figures["formats"], config.figures["dpi"])
+    with told_in_one_line(folder / FIGURES):
+        names = drawing.save(folder / FIGURES, config.drawn, config.figures["formats"], config.figures["dpi"])
     return [f"{FIGURES}/{name}" for name in names]
 
 
@@ -52,7 +53,6 @@ def _write_tables(tables: Mapping[str, list[dict[str, Any]]], folder: Path) -> d
     import pandas as pd
 
     for name, rows in tables.items():
-        folder.mkdir(exist_ok=True)
         write_atomically(folder / f"{name}.csv", pd.DataFrame(rows).to_csv(index=False).encode())
     return {name: f"{folder.name}/{name}.csv" for name in tables}
 

@@ -9,18 +9,27 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from kdgraph.errors import CannotWrite
+from kdgraph.errors import CannotWrite, UsageError
+
+OUT = "out=…"
+"""The argument that names the folder of runs."""
 
 
-def write_atomically(path: Path, content: bytes) -> None:
+def write_atomically(path: Path, content: bytes, option: str = OUT) -> None:
     """Write beside ``path`` and rename: a reader, or a kill at any moment, sees the old content or the new, never a part.
+
+    Parameters
+    ----------
+    path : of the file.
+    content : all of it.
+    option : the argument with which a user names another place, for the message.
 
     Raises
     ------
     CannotWrite : in one line, with what to do.
     """
     temporary = temporary_beside(path)
-    with told_in_one_line(path):
+    with told_in_one_line(path, option):
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             temporary.write_bytes(content)
@@ -39,18 +48,36 @@ def temporary_beside(path: Path) -> Path:
 
 
 @contextmanager
-def told_in_one_line(path: Path) -> Iterator[None]:
-    """What the operating system says inside the block leaves it as one line that says what to do."""
+def told_in_one_line(path: Path, option: str = OUT) -> Iterator[None]:
+    """What the operating system says inside the block leaves it as one line that says what to do.
+
+    ``option`` is the argument with which a user names another place.
+    """
     try:
         yield
     except OSError as error:
-        raise CannotWrite(f"cannot write {path}: {error.strerror or error}; {_remedy(error)}") from error
+        raise CannotWrite(f"cannot write {path}: {_reason(error)}; {_remedy(error, option)}") from error
 
 
-def _remedy(error: OSError) -> str:
+def refuse_folder(path: Path, flag: str) -> None:
+    """Raise UsageError if the file that ``flag`` names is a folder, before anything is done for it."""
+    if os.path.isdir(path):  # False, where Path.is_dir raises, of a name that is too long
+        raise UsageError(f"{flag} must be a file, got '{path}', which is a folder")
+
+
+def _reason(error: OSError) -> str:
+    """Return the words of the operating system, without those that a library puts around them."""
+    return os.strerror(error.errno) if error.errno else " ".join(str(error).split())
+
+
+def _remedy(error: OSError, option: str) -> str:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return "free some space ('kdg gc' deletes what no run needs) or name another folder with out=…, and give the same command again"
-    return "change the rights of the folder, or name another one with out=…"
+        return f"free some space ('kdg gc' deletes what no run needs) or name another folder with {option}, and give the same command again"
+    if error.errno in (errno.EISDIR, errno.EEXIST, errno.ENOTDIR, errno.ENOENT):
+        return f"name another place with {option}"
+    if error.errno == errno.ENAMETOOLONG:
+        return f"give a shorter name with {option}"
+    return f"change the rights of the folder, or name another one with {option}"
 
 
 def sweep_leftovers(folder: Path) -> None:

@@ -125,17 +125,19 @@ def _write(found: Study, all_compared: Sequence[Compared], args: argparse.Namesp
         sections += [means(found, one, args.decimals) for one in all_compared]
         sections.append(remarks(found, all_compared, args.decimals, with_spread=True))
         text = (as_markdown if kind == ".md" else as_latex)(sections, heading(found))
-        write_atomically(Path(args.output), text.encode())
+        write_atomically(Path(args.output), text.encode(), "--output")
     print(f"{args.output}   {heading(found)}")
 
 
 def _draw(all_compared: Sequence[Compared], path: str) -> None:
     from kdgraph.figures import Ranked, critical_difference_diagram, save
+    from kdgraph.runner.files import told_in_one_line
 
     drawn = {one.label: one.ranks for one in all_compared if one.ranks}
     if not drawn:
         raise UsageError("--figure needs three methods or more with runs on the same two data sets or more; without it, means are shown")
     panels = {label: Ranked(ranks.mean, ranks.critical_difference, ranks.groups, ranks.n, ranks.p) for label, ranks in drawn.items()}
     file = Path(path)
-    save(critical_difference_diagram(panels), file.with_suffix(""), [file.suffix.removeprefix(".")])
+    with told_in_one_line(file, "--figure"):
+        save(critical_difference_diagram(panels), file.with_suffix(""), [file.suffix.removeprefix(".")])
     print(f"{path}   mean ranks of {', '.join(panels)}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -76,9 +77,12 @@ def _rows(text: str) -> int:
 
 
 def _check(output: Path, new: Path) -> None:
+    from kdgraph.runner.files import refuse_folder
+
     if output.suffix.lower() not in (".parquet", ".pq", ".csv"):
         raise UsageError(f"--output {output}: the ending says what is written, and must be .parquet or .csv")
-    if output.exists() and new.exists() and output.samefile(new):
+    refuse_folder(output, "--output")
+    if os.path.exists(output) and os.path.exists(new) and output.samefile(new):
         raise UsageError(f"--output {output} is the input; give another name")
 
 

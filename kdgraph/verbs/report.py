@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kdgraph.errors import UsageError
 from kdgraph.verbs.flags import Parser
 
 if TYPE_CHECKING:
@@ -19,10 +18,11 @@ if TYPE_CHECKING:
 
 def main(arguments: list[str]) -> int:
     """Write the page and return the exit code."""
+    from kdgraph.runner.files import refuse_folder, write_atomically
+
     args = _parser().parse(arguments)
     output = Path(args.output)
-    if output.is_dir():
-        raise UsageError(f"--output must be a file, got '{output}', which is a folder")
+    refuse_folder(output, "--output")
     from kdgraph.report.page.content import Content
     from kdgraph.report.page.page import About, render
     from kdgraph.report.page.pictures import pictures_of
@@ -31,7 +31,6 @@ def main(arguments: list[str]) -> int:
     from kdgraph.report.page.unfinished import unfinished
     from kdgraph.results.comparison.study import study
     from kdgraph.results.records import find, without_collection
-    from kdgraph.runner.files import write_atomically
 
     notes: list[str] = []
     with without_collection():
@@ -49,7 +48,7 @@ def main(arguments: list[str]) -> int:
     about = About(args.title or f"Runs in {args.out}", shlex.join(["kdg", "report", *arguments]), [*notes, *told])
     page = render({**content.as_json(), "statistics": tested, "remarks": remarks(studied)}, pictures, tables, left, about)
     written = page.encode(errors="replace")
-    write_atomically(output, written)
+    write_atomically(output, written, "--output")
     print(_summary(output, len(written), len(found), len(left), told))
     return 0
 

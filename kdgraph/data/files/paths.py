@@ -7,6 +7,7 @@ import codecs
 import gzip
 import hashlib
 import lzma
+import os
 import re
 from collections.abc import Sequence
 from pathlib import Path, PurePath
@@ -42,14 +43,21 @@ def existing(path: str, key: str = "path", made_by: str | None = None) -> Path:
         If there is none; what makes it is told, or names that are near are offered. ``key`` is the parameter that named it.
     """
     found = Path(path).expanduser()
-    if found.exists():
+    if os.path.exists(found):  # False, where Path.exists raises, of a name that is too long
         return found
     folder = found.parent
     way_out = f"; make it by {made_by}" if made_by else ""
-    if not folder.is_dir():
+    if not os.path.isdir(folder):
         raise NotAtHand(f"{said(path, key)}: there is no folder {folder.resolve()}{way_out}")
-    siblings = sorted(entry.name for entry in folder.iterdir())
-    raise NotAtHand(f"{said(path, key)}: no such file in {folder.resolve()}{way_out or did_you_mean(found.name, siblings)}")
+    raise NotAtHand(f"{said(path, key)}: no such file in {folder.resolve()}{way_out or did_you_mean(found.name, names_in(folder))}")
+
+
+def names_in(folder: Path) -> list[str]:
+    """Return the names in a folder, sorted, to offer near ones; none of a folder that is not there or closed."""
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []
 
 
 def itself(path: Path) -> list[Path]:

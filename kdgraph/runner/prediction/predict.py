@@ -7,10 +7,10 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from kdgraph.answers import COLUMNS, Model
 from kdgraph.data.frames.numbers import labels_of
 from kdgraph.errors import DataError, UsageError
 from kdgraph.metrics import TopLabel
-from kdgraph.runner.files import temporary_beside
+from kdgraph.runner.files import temporary_beside, told_in_one_line
 from kdgraph.runner.model_dir import CALIBRATED, FOLDER, SCHEMA
 from kdgraph.runner.prediction.rows import Block, NewRows
 from kdgraph.runner.prediction.schema import Schema, read_schema
@@ -32,6 +32,7 @@ may depend on how many rows it has."""
 BLOCK_BYTES, MOST_BLOCKS = 16_000_000, 8
 """A block has fewer rows where they are wide, such as images; so many blocks are in memory at once, at most."""
 OUTPUTS = (".parquet", ".pq", ".csv")
+OUTPUT = "--output"
 
 
 @dataclass(frozen=True)
@@ -154,37 +155,67 @@ def _absent(run_dir: Path) -> str:
 
 @contextmanager
 def _writing(output: Path) -> Iterator[Callable[[pd.DataFrame], None]]:
-    """A function that appends frames to what becomes ``output`` when the block ends well."""
-    output.parent.mkdir(parents=True, exist_ok=True)
+    """A function that appends frames to what becomes ``output`` when the block ends well.
+
+    Raises
+    ------
+    CannotWrite
+        In one line, where the operating system refuses; what is raised inside the block stays as it is.
+    """
     beside = temporary_beside(output)
     try:
-        with _csv(beside) if output.suffix.lower() == ".csv" else _parquet(beside) as write:
+        with told_in_one_line(output, OUTPUT):
+            output.parent.mkdir(parents=True, exist_ok=True)
+            file = _Csv(beside) if output.suffix.lower() == ".csv" else _Parquet(beside)
+
+        def write(frame: pd.DataFrame) -> None:
+            with told_in_one_line(output, OUTPUT):
+                file.write(frame)
+
+        try:
             yield write
-        os.replace(beside, output)
+        except BaseException:
+            with suppress(Exception):  # the first error is the one to tell
+                file.close()
+            raise
+        with told_in_one_line(output, OUTPUT):
+            file.close()
+            os.replace(beside, output)
     finally:
-        beside.unlink(missing_ok=True)
+        with suppress(OSError):
+            beside.unlink(missing_ok=True)
 
 
-@contextmanager
-def _csv(path: Path) -> Iterator[Callable[[pd.DataFrame], None]]:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        yield lambda frame: frame.to_csv(file, index=False, header=file.tell() == 0)
+class _Csv:
+    """A file of text that grows by frames."""
+
+    def __init__(self, path: Path) -> None:
+        self.file = path.open("w", encoding="utf-8", newline="")
+
+    def write(self, frame: pd.DataFrame) -> None:
+        frame.to_csv(self.file, index=False, header=self.file.tell() == 0)
+
+    def close(self) -> None:
+        self.file.close()
 
 
-@contextmanager
-def _parquet(path: Path) -> Iterator[Callable[[pd.DataFrame], None]]:
-    from pyarrow import Table, parquet
+class _Parquet:
+    """A parquet file that grows by frames, whose columns are those of the first one."""
 
-    writers: list[Any] = []
+    def __init__(self, path: Path) -> None:
+        self.file, self.writer = path.open("wb"), None
 
-    def write(frame: pd.DataFrame) -> None:
+    def write(self, frame: pd.DataFrame) -> None:
+        from pyarrow import Table, parquet
+
         table = Table.from_pandas(frame, preserve_index=False)
-        if not writers:
-            writers.append(parquet.ParquetWriter(path, table.schema))
-        writers[0].write_table(table)
+        if self.writer is None:
+            self.writer = parquet.ParquetWriter(self.file, table.schema)
+        self.writer.write_table(table)
 
-    try:
-        yield write
-    finally:
-        for writer in writers:
-            writer.close()
+    def close(self) -> None:
+        try:
+            if self.writer is not None:
+                self.writer.close()
+        finally:
+            self.file.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import tee
@@ -11,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from kdgraph.data.files.paths import OPENERS
+from kdgraph.data.files.paths import OPENERS, names_in
 from kdgraph.data.tables.probabilities import probabilities_of
 from kdgraph.errors import DataError, UsageError, did_you_mean
 from kdgraph.runner.prediction.arrays import ArrayRows
@@ -70,9 +71,10 @@ class NewRows:
             yield Block(each, its if self.schema.groups else None)
 
     def _opened(self) -> NewTable | ArrayRows:
-        if not self.path.is_file():
-            near = [entry.name for entry in self.path.parent.iterdir()] if self.path.parent.is_dir() else []
-            raise UsageError(f"--input {self.path}: no such file{did_you_mean(self.path.name, near)}")
+        if os.path.isdir(self.path):
+            raise UsageError(f"--input {self.path} is a folder; give one file")
+        if not os.path.isfile(self.path):
+            raise UsageError(f"--input {self.path}: no such file{did_you_mean(self.path.name, names_in(self.path.parent))}")
         endings = [ending.lower() for ending in self.path.suffixes if ending.lower() not in OPENERS]
         if not endings or endings[-1] not in SUFFIXES:
             raise UsageError(f"--input {self.path}: the ending says what a file is, and must be one of {', '.join(SUFFIXES)}")
