@@ -40,6 +40,8 @@ class Range:
 
 Count = Annotated[int, Range(1)]
 """An integer from 1."""
+Seed = Annotated[int, Range(0)]
+"""A seed of NumPy's generators: an integer from 0, of any size."""
 Positive = Annotated[float, Range(0, closed="neither")]
 """A number above 0."""
 NonNegative = Annotated[float, Range(0)]

@@ -9,7 +9,7 @@ import numpy as np
 
 from kdgraph.errors import ParameterError
 from kdgraph.metrics.registry import table
-from kdgraph.parameters import Count, OpenFraction, Range, Share, check_value
+from kdgraph.parameters import Count, OpenFraction, Range, Seed, Share, check_value
 
 Statistic = Literal["mean", "max", "ks"]
 """What is compared. mean: of the scores of a set. max: the largest of them, for a few rows that are far out; its p-value is never below
@@ -130,7 +130,7 @@ def contamination(
     statistic: Statistic = "mean",
     false_alarm: OpenFraction = 0.05,
     n_permutations: Count = 199,
-    seed: int = 0,
+    seed: Seed = 0,
 ) -> dict[str, np.ndarray]:
     """Tabulate how often a set of rows is called out of distribution by the share of its rows that are, and the size of the set.
 
@@ -160,6 +160,7 @@ def contamination(
     ([0.0, 0.5, 1.0], [0.0, 0.8, 1.0])
     """
     how = {"n_sets": n_sets, "statistic": statistic, "false_alarm": false_alarm, "n_permutations": n_permutations}
+    check_value("seed", seed, Seed)
     sizes = sorted({min(size, len(id_score) // 2, len(ood_score)) for size in set_sizes})
     curves = [
         power_curve(ood_score, id_score, shares=shares, set_size=size, **how, rng=np.random.default_rng([seed, size])) for size in sizes

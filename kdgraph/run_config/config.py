@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from kdgraph.components import given_options
 from kdgraph.errors import ParameterError
-from kdgraph.parameters import Range, check_value
+from kdgraph.parameters import Seed, check_value
 from kdgraph.run_config.files import file_digests
 
 RECORD_SCHEMA = 7
@@ -28,7 +28,7 @@ METHOD_ENDS = {"paper": "-as_in_paper"}
 SCIENCE = (*COMPONENTS, "metrics", "figures", "protocol", "seed")
 PLAIN = {
     "protocol": Protocol,
-    "seed": Annotated[int, Range(0)],
+    "seed": Seed,
     "n_jobs": int,
     "force": bool,
     "fail_fast": bool,

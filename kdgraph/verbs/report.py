@@ -33,10 +33,14 @@ def main(arguments: list[str]) -> int:
     from kdgraph.results.records import find, without_collection
 
     notes: list[str] = []
+
+    def note(line: str) -> None:
+        """Print why runs are left out at once: where all of them are, what follows is an error."""
+        print(f"kdg: {line}", file=sys.stderr)
+        notes.append(line)
+
     with without_collection():
-        found = find(args.out, args.filters, notes.append, outdated=args.outdated)
-        for note in notes:
-            print(f"kdg: {note}", file=sys.stderr)
+        found = find(args.out, args.filters, note, outdated=args.outdated)
         studied = study(found)
         content = Content()
         paths = [_below(each.path, args.out) for each in found]

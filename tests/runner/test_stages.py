@@ -72,6 +72,13 @@ def test_a_feature_that_float32_loses_is_named_with_the_way_out():
             fit(parent, rows, preprocess={"_target_": "kdgraph.parents.Preprocess", "standardize": True}, seed=0, n_jobs=1)
 
 
+@pytest.mark.parametrize("parent", [MLP, FOREST], ids=["network", "forest"])
+def test_a_seed_has_any_size_and_all_of_its_digits_count(spiral, parent):
+    seeds = [1, 2**32 + 1, 2**63, 2**64 + 1, 2**64 + 2, 10**40]
+    fitted = [fit(parent, spiral, seed=seed, n_jobs=1).random_state for seed in seeds]
+    assert len(set(fitted)) == len(seeds)
+
+
 def test_images_are_not_for_every_parent(shapes):
     with pytest.raises(ConfigError) as caught:
         fit(FOREST, shapes, seed=0, n_jobs=1)

@@ -87,3 +87,12 @@ def test_a_file_that_cannot_be_written_is_told(kdg, tmp_path):
     code, said, told = kdg("--output", "file/report.html")
     assert (code, said) == (1, "")
     assert told == "kdg: cannot write file/report.html: File exists; name another place with --output\n"
+
+
+def test_where_all_runs_are_of_another_version_the_reason_stands_before_the_error(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "outputs", [make_record("dataset=spiral", "method=kdf", seed=0) | {"schema": 1}])
+    assert main(["report"]) == 2
+    reason, error = capsys.readouterr().err.splitlines()
+    assert reason.startswith("kdg: left out of outputs: 1 run of another version (schema 1; this kdgraph reads ")
+    assert error.startswith("kdg: no finished run in 'outputs'")

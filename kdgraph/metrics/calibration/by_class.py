@@ -9,7 +9,7 @@ from kdgraph.metrics.calibration.edges import Edges, Strategy
 from kdgraph.metrics.calibration.numbers import if_calibrated
 from kdgraph.metrics.registry import metric
 from kdgraph.metrics.top_label import Top, TopLabel
-from kdgraph.parameters import Count
+from kdgraph.parameters import Count, Seed, check_value
 
 
 @metric("top-label ECE", better="lower")
@@ -60,7 +60,7 @@ def top_label_ece_if_calibrated(
     edges: Edges = "right",
     debiased: bool = False,
     draws: Count = 200,
-    seed: int = 0,
+    seed: Seed = 0,
 ) -> float:
     """Simulate what :func:`top_label_ece` would be on these rows if the stated confidences were true: what sampling alone gives.
 
@@ -79,6 +79,7 @@ def top_label_ece_if_calibrated(
     >>> round(top_label_ece_if_calibrated([[0.5, 0.5]] * 100), 2)
     0.04
     """
+    check_value("seed", seed, Seed)
     return if_calibrated(_within_classes(top, bins, strategy, edges), norm, debiased, draws, np.random.default_rng(seed))
 
 

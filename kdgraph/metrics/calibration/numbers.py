@@ -9,7 +9,7 @@ from kdgraph.metrics.calibration.bins import BinnedRows, Norm, binned_rows
 from kdgraph.metrics.calibration.edges import Edges, Strategy
 from kdgraph.metrics.registry import metric
 from kdgraph.metrics.top_label import Top, TopLabel
-from kdgraph.parameters import Count
+from kdgraph.parameters import Count, Seed, check_value
 
 
 @metric("ECE", better="lower")
@@ -118,7 +118,7 @@ def ece_if_calibrated(
     edges: Edges = "right",
     debiased: bool = False,
     draws: Count = 200,
-    seed: int = 0,
+    seed: Seed = 0,
 ) -> float:
     """Simulate what :func:`ece` would be on these rows if the stated confidences were true: what sampling alone gives.
 
@@ -141,6 +141,7 @@ def ece_if_calibrated(
     >>> round(ece_if_calibrated([[0.5, 0.5]] * 100), 2)  # how far heads are from half of 100 tosses, on average
     0.04
     """
+    check_value("seed", seed, Seed)
     return if_calibrated(_binned(top, bins, strategy, edges), norm, debiased, draws, np.random.default_rng(seed))
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 
 from kdgraph.metrics.registry import mean_over_rows
-from kdgraph.parameters import Range, check_value
+from kdgraph.parameters import Range, Seed, check_value
 
 _DRAWS, _BINS, _ADDED = 1000, 30, 0.5
 """Of :func:`kl_hist30_sym`: draws of each distribution, bins, and what is added to the count of each."""
@@ -89,7 +89,7 @@ def binned_kl(distribution: Any, true_distribution: Any, bins: int) -> np.ndarra
 
 
 @mean_over_rows("KL, symmetric histograms", better="lower", unit="nats")
-def kl_hist30_sym(distribution: Any, true_distribution: Any, *, random_state: Annotated[int, Range(0)] = 0) -> np.ndarray:
+def kl_hist30_sym(distribution: Any, true_distribution: Any, *, random_state: Seed = 0) -> np.ndarray:
     """Mean of KL(p || q) + KL(q || p) of histograms of 1,000 draws each in 30 bins, ½ added to every count: only for comparison.
 
     Of the estimators that were tried, this one comes nearest to what Torres et al. (2024) print in Table 1 and do not explain. It is
@@ -100,7 +100,7 @@ def kl_hist30_sym(distribution: Any, true_distribution: Any, *, random_state: An
     distribution, true_distribution : of the same n rows.
     random_state : of the draws.
     """
-    check_value("random_state", random_state, Annotated[int, Range(0)])
+    check_value("random_state", random_state, Seed)
     rng = np.random.default_rng(random_state)
     found = np.empty(len(distribution))
     for rows in _some_at_a_time(len(found)):

@@ -9,13 +9,13 @@ Held, "Predictive model assessment for count data", Biometrics 65, 2009).
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 
 from kdgraph.metrics.registry import metric, table
 from kdgraph.metrics.regression.uniformity import cramer_von_mises, distance_to_uniform, frosini, simulated_p_value
-from kdgraph.parameters import Count, Range, check_value
+from kdgraph.parameters import Count, Seed, check_value
 
 _ROUNDING = 1e-10
 """What is so little above the edge of a bin is on it: a step of F that ends there is a sum of weights, rounded."""
@@ -72,7 +72,7 @@ def pit_frosini(y: np.ndarray, distribution: Any) -> float:
 
 
 @table("tests of uniform PIT values")
-def pit_tests(y: np.ndarray, distribution: Any, *, draws: Count = 999, random_state: Annotated[int, Range(0)] = 0) -> dict[str, np.ndarray]:
+def pit_tests(y: np.ndarray, distribution: Any, *, draws: Count = 999, random_state: Seed = 0) -> dict[str, np.ndarray]:
     """Kolmogorov-Smirnov, Cramér-von Mises and Frosini of the PIT values F(y), each with its p-value.
 
     A small p-value says that distributions are not calibrated. A large one does not say that they are: errors of opposite signs in
@@ -94,7 +94,7 @@ def pit_tests(y: np.ndarray, distribution: Any, *, draws: Count = 999, random_st
     from scipy import stats
 
     check_value("draws", draws, Count)
-    check_value("random_state", random_state, Annotated[int, Range(0)])
+    check_value("random_state", random_state, Seed)
     pits = distribution.cdf(y)
     ks, cvm, third = stats.kstest(pits, "uniform"), stats.cramervonmises(pits, "uniform"), frosini(pits)
     return {

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kdgraph.errors import ParameterError
-from kdgraph.metrics import TopLabel, ece, ece_by_edges, ece_if_calibrated, mce, reliability_bins
+from kdgraph.metrics import TopLabel, ece, ece_by_edges, ece_if_calibrated, mce, reliability_bins, top_label_ece_if_calibrated
+from kdgraph.metrics.set_tests import contamination
 from tests.metrics.calibration.samples import four_classes
 
 ROUNDING = 1e-12  # sums of at most 1,000 terms of order 1 in float64, added in another order
@@ -216,3 +217,14 @@ def test_debiased_is_of_the_squared_gap_alone() -> None:
         assert str(raised.value) == (
             f"norm must be l2 where debiased, got '{norm}'; ece_if_calibrated says how much of it sampling alone gives"
         )
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5])
+def test_a_seed_is_an_integer_from_0_of_any_size(seed) -> None:
+    message = f"^seed must be (an integer )?in \\[0, inf\\), got {seed}$"
+    for simulated in (ece_if_calibrated, top_label_ece_if_calibrated):
+        with pytest.raises(ParameterError, match=message):
+            simulated([[0.5, 0.5]] * 10, seed=seed)
+        assert simulated([[0.5, 0.5]] * 10, seed=2**64) >= 0
+    with pytest.raises(ParameterError, match=message):
+        contamination(np.arange(40.0), np.arange(40.0), seed=seed)
