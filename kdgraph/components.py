@@ -7,18 +7,22 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from typing import Any
 
-from kdgraph.errors import ConfigError, ParameterError
+from kdgraph.errors import ConfigError, ParameterError, UsageError
 from kdgraph.messages import unknown_key
 from kdgraph.parameters import allows_null, annotations_of, check_value
 
 Node = Mapping[str, Any]
 INJECTED = frozenset({"estimator", "random_state", "n_jobs", "verbose", "report", "checkpoint", "given_layers"})
 """Parameters that a run provides, or for which it has a way of its own (``verbose``); no config lists them."""
+
+GROUPS = frozenset({"dataset", "method", "metrics", "network", "ood", "parent", "protocol"})
+"""Keys of the config itself, which a message means where it has them without a group in front."""
 
 
 def build(node: Node, **injected: Any) -> Any:
@@ -33,6 +37,41 @@ def build(node: Node, **injected: Any) -> Any:
     known = parameters_of(target)
     given = {key: _built(value, injected) for key, value in node.items() if key in known}
     return target(**given, **{key: value for key, value in injected.items() if key in known})
+
+
+@contextmanager
+def errors_by_key(path: str, node: Node) -> Iterator[None]:
+    """Let errors about parameters name the keys of the config that set them.
+
+    A class knows its parameter as ``degree=1``. What can be pasted behind a command is
+    ``recalibrator.degree=1``.
+
+    Parameters
+    ----------
+    path : key of ``node`` in the config, such as ``recalibrator``.
+    node : what is built or fitted inside the block.
+    """
+    try:
+        yield
+    except UsageError as error:
+        keys = _unique_keys(path, node)
+        named = re.sub(r"(?<![\w.=/])([a-z]\w*)(?=[\w.]*=)", lambda word: keys.get(word[1], word[1]), str(error))
+        if named == str(error):
+            raise
+        raise type(error)(named) from error
+
+
+def _unique_keys(path: str, node: Node) -> dict[str, str]:
+    """Return each key of a node and of nodes in it, with its full key, unless two have the same name."""
+    found: dict[str, list[str]] = {}
+    inside = [(path, node)]
+    while inside:
+        where, values = inside.pop()
+        for key, value in values.items():
+            found.setdefault(str(key), []).append(f"{where}.{key}")
+            if isinstance(value, Mapping):
+                inside.append((f"{where}.{key}", value))
+    return {key: paths[0] for key, paths in found.items() if len(paths) == 1 and key not in GROUPS}
 
 
 def _built(value: Any, injected: Mapping[str, Any]) -> Any:

@@ -12,7 +12,7 @@ import inspect
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-from kdgraph.components import Node, build, target_of
+from kdgraph.components import Node, build, errors_by_key, target_of
 from kdgraph.errors import ConfigError
 from kdgraph.overrides import override
 from kdgraph.run_config.config import RunConfig
@@ -37,11 +37,15 @@ def unfitted(config: RunConfig) -> Model | None:
 
     if not inspect.isclass(target_of(config.parent)):
         return None
-    parent, after = build(config.parent), dict[str, Any]()
+    with errors_by_key("parent", config.parent):
+        parent = build(config.parent)
+    after: dict[str, Any] = {}
     check_task(config.parent, parent, str(config.dataset["name"]), task_of(build(config.dataset)))
     for group, node in config.after.items():
         below, ground = ground_of(group, parent, after)
-        if (part := build(node, estimator=ground)) is not None:
+        with errors_by_key(group, node):
+            part = build(node, estimator=ground)
+        if part is not None:
             check_ground(group, node, part, ground, f"{below}={getattr(config, below)['name']}")
             check_protocol(group, node, part, config.protocol)
             check_sets(group, node, part, config)

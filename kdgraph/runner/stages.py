@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.frozen import FrozenEstimator
 
 from kdgraph.answers import Model
-from kdgraph.components import Node, build
+from kdgraph.components import Node, build, errors_by_key
 from kdgraph.data.dataset import Dataset, OodSet, Splits
 from kdgraph.data.splits import make_splits, split_options
 from kdgraph.errors import DataError
@@ -60,7 +60,8 @@ def fit(
     estimator = build(parent, random_state=_an_int(stage_rng(seed, "fit")), n_jobs=n_jobs, given_layers=train.given_layers, **alive)
     check_rows(parent, estimator, train)
     encoded = build(preprocess).around(estimator, train, has_missing=has_missing)
-    encoded.fit(train.X, train.y)
+    with errors_by_key("parent", parent):
+        encoded.fit(train.X, train.y)
     warn_of_lost_values(train.name, encoded, train.X, train.feature_names, scale=override("dataset.scale", "min_max"))
     last = {"n_jobs": 1, "report": None, "checkpoint": None}
     afterwards = {name: last[name.split("__")[-1]] for name in encoded.get_params() if name.split("__")[-1] in last}
@@ -93,7 +94,7 @@ def calibrate(
         injected = {"estimator": FrozenEstimator(ground), "random_state": random_state, "n_jobs": n_jobs}
         if group in nodes and (estimator := build(nodes[group], **injected)) is not None:
             check_ground(group, nodes[group], estimator, ground, f"the {below}")
-            with class_names(splits.train.classes.tolist()):
+            with class_names(splits.train.classes.tolist()), errors_by_key(group, nodes[group]):
                 after[group] = _fitted_after(estimator, splits, protocol, lambda: ood_sets(ood, splits, seed))
     return Model(parent, after)
 
