@@ -1,9 +1,13 @@
-"""How messages and tables count things and name a few of many."""
+"""How messages and tables count things, name a few of many, and write numbers."""
 
 from __future__ import annotations
 
+import math
 import unicodedata
 from collections.abc import Sequence
+
+LARGE, HUGE = 1e4, 1e15
+"""From here on decimals show nothing, and from there on commas do not help either."""
 
 
 def counted(n: int, what: str) -> str:
@@ -13,6 +17,45 @@ def counted(n: int, what: str) -> str:
     ('1 run', '3,000 data sets')
     """
     return f"{n:,} {what}{'s' * (n != 1)}"
+
+
+def significant(value: float, digits: int = 3) -> str:
+    """Write a number so that it never looks like another one: fixed decimals while these show it, else significant digits.
+
+    Parameters
+    ----------
+    value : any number.
+    digits : decimals of numbers from 0.01 to 10,000, of which at least ``digits - 1`` are significant, and significant digits of others.
+
+    Examples
+    --------
+    >>> [significant(value) for value in (0.0, 0.05, 12.3456, -1.0, 294_123.4)]
+    ['0.000', '0.050', '12.346', '-1.000', '294,123']
+    >>> [significant(value) for value in (0.00123, 0.0000123, 1.5e20)]
+    ['0.00123', '1.23e-05', '1.50e+20']
+    """
+    size = abs(value)
+    if size == 0 or 0.01 <= size < LARGE:
+        return f"{value:.{digits}f}"
+    if LARGE <= size < HUGE:
+        return f"{value:,.0f}"
+    if 1e-4 <= size < 0.01:
+        return f"{value:.{digits - 1 - math.floor(math.log10(size))}f}"
+    return f"{value:.{max(0, digits - 1)}e}"
+
+
+def with_spread(value: float, spread: float, digits: int = 3) -> str:
+    """Write a number with its standard deviation, which has as many decimals where these show it.
+
+    >>> with_spread(0.318, 0.0123), with_spread(0.318, 2e-5), with_spread(1.234e-6, 5.6e-8)
+    ('0.318 ± 0.012', '0.318 ± 2.0e-05', '1.23e-06 ± 5.6e-08')
+    """
+    text = significant(value, digits)
+    decimals = len(text.partition(".")[2])
+    fixed = f"{spread:.{decimals}f}"
+    if "e" in text or spread >= LARGE or not (float(fixed) or spread == 0):
+        fixed = significant(spread, 2)
+    return f"{text} ± {fixed}"
 
 
 def some(names: Sequence[str], at_most: int = 5) -> str:

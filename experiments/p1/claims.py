@@ -14,6 +14,7 @@ from experiments.common.claims import Claim, below, computed_at, kept
 from experiments.common.markdown import counted, number, signed
 from experiments.common.runs import runs_of, runs_of_tables
 from experiments.p1.cc18.records import OURS, Inconsistent, Tables, frame, label, parents_of, tables
+from experiments.p1.cc18.statistics import DECIMALS
 from experiments.p1.figures import floors
 from experiments.p1.figures.numbers import frame as numbers_of
 from experiments.p1.figures.tables import GROUPS, MEASURES, first_at_the_prior
@@ -21,7 +22,7 @@ from kdgraph.data.simulations import GaussianXor
 from kdgraph.density import KernelDensityForest
 from kdgraph.geometry import partition_of
 from kdgraph.metrics import relative_improvement
-from kdgraph.results.comparison.paired import DECIMALS, wilcoxon
+from kdgraph.results.comparison.paired import wilcoxon
 
 SIMILAR = 0.01
 """Of an error: the paper says no number."""

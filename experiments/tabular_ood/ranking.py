@@ -65,7 +65,7 @@ def _of_their_own(found: Compared, together: Study) -> Ranks | None:
     parents = {name: parent for name, parent in together.parent_of.items() if parent != name and {name, parent} <= set(mean)}
     same = [name for name, parent in parents.items() if mean[name].equals(mean[parent])]
     kept = mean.drop(columns=same).dropna(axis="columns")
-    return rank(kept) if len(kept) > 1 and len(kept.columns) > 2 else None
+    return rank(kept, scale=1.0) if len(kept) > 1 and len(kept.columns) > 2 else None
 
 
 def _compared(together: Study, metric: str) -> Compared:
@@ -122,7 +122,7 @@ def _claims(shown: Mapping[str, Compared]) -> list[Claim]:
     if ours and peers:
         peer = str(auroc[peers].mean().idxmax())
         for name in ours:
-            test = compare(-auroc[name], -auroc[peer])
+            test = compare(-auroc[name], -auroc[peer], scale=1.0)
             difference = auroc[name].mean() - auroc[peer].mean()
             found = f"{signed(difference)}, {test} tables won, tied and lost, Wilcoxon p = {test.p:.2g}"
             claims.append(Claim(f"AUROC of {name} is not significantly below that of {peer}, the best of {', '.join(peers)}",
@@ -143,7 +143,7 @@ def _claims(shown: Mapping[str, Compared]) -> list[Claim]:
 def _less(oce: pd.DataFrame, name: str, others: Sequence[str]) -> tuple[bool, str]:
     """Whether a method has less OCE than the least of others, and in words by how much."""
     rival = str(oce[list(others)].mean().idxmin())
-    test = compare(oce[name], oce[rival])
+    test = compare(oce[name], oce[rival], scale=1.0)
     found = f"OCE {number(oce[name].mean())} against {number(oce[rival].mean())} of {rival}"
     return bool(oce[name].mean() < oce[rival].mean()), f"{found}, {test} tables won, tied and lost, p = {test.p:.2g}"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from kdgraph.report.metrics_text import Entry, Record, Values, number
+from kdgraph.report.metrics_text import Entry, Record, Values, texts_of
 from kdgraph.results.measures import ROWS, Measure
 from kdgraph.results.words import MARK, MISSING
 
@@ -75,10 +75,8 @@ def _cells(
     """Model → its number with the mark, or the room for it, behind."""
     values: dict[str, Entry] = {of: entry for measure in of_set for of, entry in found[measure].items()}
     best = better(of_set[0], values, record) if len(of_set) == 1 and len(names) > 1 else None
-    unit = of_set[0].about.unit if of_set else None
-    return {
-        of: (number(values[of]["value"], unit) if of in values else MISSING) + (MARK if of == best else " " * len(MARK)) for of in names
-    }
+    texts = texts_of(values, of_set[0].about.unit if of_set else None, marked=best is not None)
+    return {of: texts.get(of, MISSING) + (MARK if of == best else " " * len(MARK)) for of in names}
 
 
 def _title(measure: Measure, record: Record) -> str:

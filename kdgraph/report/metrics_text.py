@@ -6,15 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kdgraph.results.measures import Measure, measured
-from kdgraph.results.words import MISSING
+from kdgraph.results.numbers import number, numbers_apart
 
 Record = Mapping[str, Any]
 Entry = Mapping[str, Any]
 Values = Mapping[str, Entry]
 """"parent" or "calibrated" → its number."""
-
-LARGE = 10_000
-"""From here on decimals say nothing."""
 
 
 def by_measure(record: Record) -> Mapping[Measure, Values]:
@@ -25,19 +22,10 @@ def by_measure(record: Record) -> Mapping[Measure, Values]:
     return found
 
 
-def number(value: float | None, unit: str | None = None) -> str:
-    """Three decimals, or a dash where there is no value; of rows none, or one where it is their mean.
-
-    >>> number(0.05), number(None), number(-1.0), number(294_123.4)
-    ('0.050', '–', '-1.000', '294,123')
-    >>> number(31.0, "rows"), number(31.25, "rows")
-    ('31', '31.2')
-    """
-    if value is None:
-        return MISSING
-    if unit == "rows":
-        return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.1f}"
-    return f"{value:.3f}" if abs(value) < LARGE else f"{value:,.0f}"
+def texts_of(values: Values, unit: str | None, *, marked: bool) -> dict[str, str]:
+    """Write the numbers of both models; where one of them is marked, with as many digits as it takes to see why."""
+    numbers = {of: entry["value"] for of, entry in values.items()}
+    return numbers_apart(numbers, unit) if marked else {of: number(value, unit) for of, value in numbers.items()}
 
 
 def distance_from_ideal(measure: Measure, value: float | None, prior: Sequence[float] | None) -> float | None:

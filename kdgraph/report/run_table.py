@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from kdgraph.report.far_table import far_table, has_far_table
-from kdgraph.report.metrics_text import Record, Values, by_measure, distance_from_ideal, number
+from kdgraph.report.metrics_text import Record, Values, by_measure, distance_from_ideal, texts_of
 from kdgraph.results.complete import refuse_incomplete
 from kdgraph.results.measures import IN_SAMPLE, Measure, measured, tell_apart
+from kdgraph.results.numbers import is_tie
 from kdgraph.results.parts import AS_IN_PAPER, after, chain, is_as_in_paper
 from kdgraph.results.usual import far
 from kdgraph.results.words import MARK, MISSING
@@ -79,30 +80,30 @@ def _metrics(record: Record) -> list[str]:
     names = {"parent": str(record["parent"])} | ({"calibrated": " + ".join(after(record))} if after(record) else {})
     labels = tell_apart(shown)
     first = max(map(len, labels.values()), default=0) + 2
-    numbers = {of: [number(found[measure][of]["value"], measure.about.unit) for measure in shown if of in found[measure]] for of in names}
+    best = {measure: _better(measure, found[measure], record) if len(names) > 1 else None for measure in shown}
+    texts = {measure: texts_of(found[measure], measure.about.unit, marked=best[measure] is not None) for measure in shown}
+    numbers = {of: [texts[measure][of] for measure in shown if of in texts[measure]] for of in names}
     widths = {of: max(map(len, [name, "0.000", *numbers[of]])) + (2 if of == "parent" else 3) for of, name in names.items()}
     lines = [f"{'':{first}}" + "".join(f"{name:>{widths[of]}}" for of, name in names.items())]
     for measure in shown:
-        text = "".join(_cells(measure, found[measure], widths, record))
+        text = "".join(_cells(texts[measure], best[measure], widths))
         lines.append(f"  {labels[measure]:<{first - 2}}{text}{_note(measure, record)}".rstrip())
     return lines + (far_table(found, outside, names, record, _better) if apart else [])
 
 
-def _cells(measure: Measure, values: Values, widths: Mapping[str, int], record: Record) -> list[str]:
+def _cells(texts: Mapping[str, str], best: str | None, widths: Mapping[str, int]) -> list[str]:
     """Numbers with room for the mark behind each, which the next column's width has in it."""
-    best = _better(measure, values, record) if len(widths) > 1 else None
-    numbers = {of: number(values[of]["value"], measure.about.unit) if of in values else MISSING for of in widths}
     return [
-        f"{numbers[of]:>{width - (len(MARK) if of == 'calibrated' else 0)}}{MARK if of == best else '':{len(MARK)}}"
+        f"{texts.get(of, MISSING):>{width - (len(MARK) if of == 'calibrated' else 0)}}{MARK if of == best else '':{len(MARK)}}"
         for of, width in widths.items()
     ]
 
 
 def _better(measure: Measure, values: Values, record: Record) -> str | None:
-    """Whose number is the better one of two that differ as printed."""
+    """Whose number is the better one of two that more than floating-point noise tells apart."""
     distance = {of: distance_from_ideal(measure, entry["value"], record["dataset"]["prior"]) for of, entry in values.items()}
     known = {of: value for of, value in distance.items() if value is not None}
-    if len(known) < 2 or len({number(values[of]["value"], measure.about.unit) for of in known}) == 1:
+    if len(known) < 2 or is_tie(*known.values(), measure.about.unit):
         return None
     return min(known, key=lambda of: known[of])
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from statistics import mean, stdev
 from typing import Any
 
-from kdgraph.report.metrics_text import Record, by_measure, number
+from kdgraph.report.metrics_text import Record, by_measure
 from kdgraph.results.complete import refuse_incomplete
 from kdgraph.results.measures import Measure, tell_apart
+from kdgraph.results.numbers import mean_number, number
 from kdgraph.results.parts import AS_IN_PAPER, PARTS, after, is_as_in_paper
 from kdgraph.results.usual import NEAR, far
 from kdgraph.results.words import MISSING, numbered
@@ -165,7 +166,7 @@ def _cell(values: Iterable[float], unit: str | None = None) -> str:
     found = list(values)
     if not found:
         return MISSING
-    return number(mean(found), unit) + (f" ± {number(stdev(found), unit)}" if len(found) > 1 else "")
+    return mean_number(mean(found), stdev(found), unit) if len(found) > 1 else number(found[0], unit)
 
 
 def _seeds(runs: Sequence[Done]) -> str:

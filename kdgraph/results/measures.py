@@ -12,6 +12,7 @@ from typing import Any, Literal
 from kdgraph.errors import UsageError, did_you_mean
 from kdgraph.metrics.registry import Better
 from kdgraph.results.filters import as_text, flat
+from kdgraph.results.numbers import scale_of
 from kdgraph.results.origins import contents
 
 Words = tuple[tuple[str, str], ...]
@@ -123,6 +124,11 @@ class Measure:
     def better(self) -> Better:
         """Which direction is; None too where there are training data, so that no confidence is wrong."""
         return None if self.in_distribution else self.about.better
+
+    @property
+    def scale(self) -> float:
+        """What its numbers are computed from: confidences and shares have a scale of 1, numbers in units of y none of their own."""
+        return scale_of(self.about.unit)
 
     @property
     def ideal(self) -> Ideal:

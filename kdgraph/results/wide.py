@@ -7,14 +7,16 @@ from dataclasses import dataclass
 
 from kdgraph.results.measures import ROWS, Measure, measured
 from kdgraph.results.names import Repetition, Run, told
+from kdgraph.results.numbers import number
 from kdgraph.results.usual import FAR, NEAR
-from kdgraph.results.words import MISSING
 
 FIRST = (*NEAR, *FAR)
 """Metrics in the order of their columns; others come after."""
 RADII = (2.0, 5.0)
 """Of spheres, those whose columns come first."""
 GAP = 2
+DIGITS = 4
+"""Of numbers, as :func:`~kdgraph.wording.significant` counts them."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,7 @@ def _short(measure: Measure) -> str:
 
 def _number(line: Line, measure: Measure) -> str:
     value = line.values.get(measure)
-    return MISSING if value is None else f"{value:.4f}"
+    return number(value, measure.about.unit, DIGITS)
 
 
 def _width(column: Sequence[str]) -> int:

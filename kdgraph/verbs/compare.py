@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 MOST_DATASETS = 6
 """That are shown one by one on the terminal."""
-MOST_DECIMALS = 12
+MOST_DIGITS = 15
 KINDS = ("csv", "md", "tex")
 PICTURES = ("svg", "png", "pdf")
 
@@ -27,8 +27,8 @@ def main(arguments: list[str]) -> int:
     args = _parser().parse(arguments)
     from kdgraph.results.write import kind_of
 
-    if not 0 <= args.decimals <= MOST_DECIMALS:
-        raise UsageError(f"--decimals must be from 0 to {MOST_DECIMALS}, got {args.decimals}")
+    if not 1 <= args.digits <= MOST_DIGITS:
+        raise UsageError(f"--digits must be from 1 to {MOST_DIGITS}, got {args.digits}")
     if args.output:
         kind_of(args.output, KINDS)
     if args.figure:
@@ -44,7 +44,7 @@ def main(arguments: list[str]) -> int:
     if args.pool:
         found = pooled(found)
     against = _baseline(args.against, found)
-    all_compared = [compared(found, measure, against, args.decimals) for measure in found.measures]
+    all_compared = [compared(found, measure, against) for measure in found.measures]
     if args.figure:
         _draw(all_compared, args.figure)
     if args.output:
@@ -62,7 +62,7 @@ def _parser() -> Parser:
     )
     parser.add_argument("--pool", action="store_true", help="of each metric, the mean over a run's out-of-distribution sets (--on ood)")
     parser.add_argument("--against", metavar="METHOD", help="the baseline of all others (default: each method's own parent)")
-    parser.add_argument("--decimals", type=int, default=4, metavar="N", help="numbers are shown and compared at N decimals (default: 4)")
+    parser.add_argument("--digits", type=int, default=4, metavar="N", help="decimals of numbers, digits of very small ones (default: 4)")
     parser.add_argument("--each", action="store_true", help=f"every data set by itself (default: up to {MOST_DATASETS})")
     parser.add_argument("--output", metavar="FILE", help="write everything: .md or .tex for people, .csv for programs")
     parser.add_argument("--figure", metavar="FILE", help="draw critical differences (three methods or more): .svg, .png or .pdf")
@@ -102,9 +102,9 @@ def _show(found: Study, all_compared: Sequence[Compared], args: argparse.Namespa
     sections = [Section(heading(found))]
     one_by_one = args.each or len(found.datasets) <= MOST_DATASETS
     if one_by_one:
-        sections += [section for name in found.datasets for section in of_dataset(found, name, all_compared, args.decimals)]
-    sections += [section for one in all_compared if (section := over_datasets(one, args.decimals))]
-    sections.append(remarks(found, all_compared, args.decimals, with_spread=one_by_one))
+        sections += [section for name in found.datasets for section in of_dataset(found, name, all_compared, args.digits)]
+    sections += [section for one in all_compared if (section := over_datasets(one, args.digits))]
+    sections.append(remarks(found, all_compared, with_spread=one_by_one))
     show(as_text(sections, width))
     if not one_by_one:
         show("\n  --each shows every data set, --output FILE writes them, --figure FILE draws the ranks")
@@ -121,9 +121,9 @@ def _write(found: Study, all_compared: Sequence[Compared], args: argparse.Namesp
     if kind == ".csv":
         write_columns(rows(found, all_compared), args.output)
     else:
-        sections = [section for one in all_compared if (section := over_datasets(one, args.decimals))]
-        sections += [means(found, one, args.decimals) for one in all_compared]
-        sections.append(remarks(found, all_compared, args.decimals, with_spread=True))
+        sections = [section for one in all_compared if (section := over_datasets(one, args.digits))]
+        sections += [means(found, one, args.digits) for one in all_compared]
+        sections.append(remarks(found, all_compared, with_spread=True))
         text = (as_markdown if kind == ".md" else as_latex)(sections, heading(found))
         write_atomically(Path(args.output), text.encode(), "--output")
     print(f"{args.output}   {heading(found)}")

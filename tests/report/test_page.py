@@ -66,14 +66,15 @@ def page_of(records, pictures=None, tables=None, title="T", notes=()):
 
 
 def test_every_number_is_there_once_and_to_six_digits():
-    records = [make_record("dataset=spiral", "method=kdf", values=(0.123456789, 0.3, 1e-12, 0.9), seed=seed) for seed in (0, 1)]
+    records = [make_record("dataset=spiral", "method=kdf", values=(0.123456789, 0.3, 1.23456789e-7, 1e-17), seed=seed) for seed in (0, 1)]
     content, *_ = content_of(records)
     run, other = content["runs"]
     numbers = content["numbers"][run["calibrated"]]
     layout = content["layouts"][numbers["layout"]]
     by_label = {content["columns"][column]["label"]: value for column, value in zip(layout, numbers["value"], strict=True)}
     assert by_label["error"] == 0.123457
-    assert by_label["ECE (15 bins)"] == 1e-12
+    assert by_label["ECE (15 bins)"] == 1.23457e-7
+    assert by_label["mean max confidence"] == 0  # what floating point left of a share
     assert (numbers["n"], numbers["other_n"]) == (100, {})
     assert run["calibrated"] == other["calibrated"]  # equal numbers are kept once
     assert len(content["settings"]) == 1

@@ -30,7 +30,7 @@ def kdg(capsys, monkeypatch, tmp_path):
 
 
 def test_over_many_data_sets_there_is_a_table_for_each_measure(kdg) -> None:
-    code, said, told = kdg("--decimals", "3")
+    code, said, told = kdg("--digits", "3")
     assert (code, told) == (0, "")
     first, error, oce, notes, rest = said.split("\n\n")
     assert first == "48 runs · 8 data sets · 3 methods on 1 parent · 2 seeds (0, 1)"
@@ -43,14 +43,15 @@ def test_over_many_data_sets_there_is_a_table_for_each_measure(kdg) -> None:
     assert oce.splitlines()[2].split()[0] == "sigmoid"
     assert notes.splitlines() == [
         "  median, median change: over data sets, of means over seeds.",
-        "  Numbers are compared at 3 decimals. p: two-sided Wilcoxon signed-rank test, adjusted over a column (Holm).",
+        "  Numbers are compared as they are, not as they are printed; a share of 1e-09 apart is a tie.",
+        "  p: two-sided Wilcoxon signed-rank test, adjusted over a column (Holm).",
         "  ◂: all that the test does not tell apart from the best; nothing where it tells nothing apart.",
     ]
     assert rest == "  --each shows every data set, --output FILE writes them, --figure FILE draws the ranks\n"
 
 
 def test_few_data_sets_are_shown_one_by_one(kdg) -> None:
-    code, said, _ = kdg("dataset=d0,d3", "method=kdf", "--metric", "error", "--decimals", "3")
+    code, said, _ = kdg("dataset=d0,d3", "method=kdf", "--metric", "error", "--digits", "3")
     assert code == 0
     assert said.splitlines()[:10] == [
         "4 runs · 2 data sets · 1 method on 1 parent · 2 seeds (0, 1)",
@@ -122,8 +123,8 @@ NO_FIGURE = "--figure needs three methods or more with runs on the same two data
         (["--figure", "t.jpg"], "--figure must end in .svg, .png or .pdf, got 't.jpg'"),
         (["dataset=d0", "--figure", "t.svg"], NO_FIGURE),
         (["method=kdf", "--figure", "t.svg"], NO_FIGURE),
-        (["--decimals", "x"], "argument --decimals: invalid int value: 'x'; 'kdg compare --help' lists the options"),
-        (["--decimals", "-1"], "--decimals must be from 0 to 12, got -1"),
+        (["--digits", "x"], "argument --digits: invalid int value: 'x'; 'kdg compare --help' lists the options"),
+        (["--digits", "0"], "--digits must be from 1 to 15, got 0"),
     ],
 )
 def test_what_is_wrong_is_one_line(kdg, arguments, said) -> None:

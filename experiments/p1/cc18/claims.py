@@ -8,9 +8,8 @@ import pandas as pd
 
 from experiments.common.markdown import head, line, number, signed
 from experiments.p1.cc18.records import CHOICE, OURS, Tables, label
-from experiments.p1.cc18.statistics import dominating, median
+from experiments.p1.cc18.statistics import DECIMALS, dominating, median
 from kdgraph.metrics import relative_improvement
-from kdgraph.results.comparison.paired import DECIMALS
 
 CRITERIA = ["error", "ece", "nll", "oce"]
 NLL = "calibration_nll"

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from kdgraph.results.comparison.paired import DECIMALS
+DECIMALS = 4
+"""To which the paper's numbers are rounded before they are compared, and so are ours beside them."""
 
 
 def median(values: pd.Series | np.ndarray) -> float:

@@ -7,7 +7,7 @@ from itertools import combinations
 
 from experiments.common.markdown import counted, head, line, number, signed
 from experiments.p1.cc18.records import CHOICE, OURS, Tables, label
-from experiments.p1.cc18.statistics import median
+from experiments.p1.cc18.statistics import DECIMALS, median
 from kdgraph.metrics import relative_improvement
 from kdgraph.results.comparison.paired import Comparison, compare, holm
 
@@ -43,7 +43,7 @@ def against_parent(found: Tables) -> str:
     columns = []
     for metric in TITLES:
         values = found.column(metric)
-        columns.append(_cells([compare(values[method], values["parent"]) for method in methods]))
+        columns.append(_cells([compare(values[method], values["parent"], decimals=DECIMALS) for method in methods]))
     lines = head(["method", *TITLES.values()])
     return "\n".join([*lines, *(line([_name(found, method), *cells]) for method, *cells in zip(methods, *columns, strict=True))])
 
@@ -52,7 +52,7 @@ def against_each_other(found: Tables, metric: str) -> str:
     """Wins/ties/losses of each row's method against each column's, p values adjusted over all pairs."""
     methods = [method for method in found.methods if method not in ("parent", CHOICE)]
     values, pairs = found.column(metric), list(combinations(methods, 2))
-    cells = dict(zip(pairs, _cells([compare(values[a], values[b]) for a, b in pairs]), strict=True))
+    cells = dict(zip(pairs, _cells([compare(values[a], values[b], decimals=DECIMALS) for a, b in pairs]), strict=True))
     lines = head([TITLES[metric], *(_name(found, method) for method in methods[1:])])
     for i, row in enumerate(methods[:-1]):
         lines.append(line([_name(found, row), *("" if j <= i else cells[row, column] for j, column in enumerate(methods) if j)]))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kdgraph.metrics import METRICS, options_of
 from kdgraph.report.metrics_text import Record
 from kdgraph.results.measures import IN_SAMPLE, ROWS, Measure, measured, tell_apart
+from kdgraph.results.numbers import without_dust
 from kdgraph.results.usual import DETECTION, NEAR, first_of, some_sets
 
 FIRST = (*NEAR, "brier")
@@ -28,7 +29,9 @@ class Columns:
 
     def of(self, record: Record) -> list[tuple[int, dict[str, Any]]]:
         """Position of its column, and the number itself, of everything that a run measured."""
-        return [(self._positions.setdefault(measure, len(self._positions)), dict(entry)) for measure, entry in measured(record)]
+        return [
+            (self._positions.setdefault(measure, len(self._positions)), _cleaned(measure, entry)) for measure, entry in measured(record)
+        ]
 
     @property
     def measures(self) -> list[Measure]:
@@ -73,9 +76,16 @@ def _described(measure: Measure, label: str, shown: bool) -> dict[str, Any]:
         "of": "points" if measure.on == "grid" and measure.n_of == ROWS else measure.n_of,
         "ideal": measure.ideal,
         "unit": measure.about.unit,
+        "scale": measure.scale,
         "about": first_sentences(measure.metric_name),
         "shown": shown,
     }
+
+
+def _cleaned(measure: Measure, entry: Mapping[str, Any]) -> dict[str, Any]:
+    """An item of a record's metrics, its value 0 where it is what floating point left of a difference."""
+    value = entry["value"]
+    return {**entry, "value": None if value is None else without_dust(value, measure.about.unit)}
 
 
 def _rows(measure: Measure) -> str:

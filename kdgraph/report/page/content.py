@@ -117,8 +117,8 @@ class Content:
 
 
 def _rounded(value: float | None, digits: int) -> float | None:
-    """To so many significant digits; a number that tables print as 0 needs no more than three."""
-    return None if value is None else float(f"{value:.{digits if abs(value) >= 1e-3 else 3}g}")
+    """Return a number with so many significant digits."""
+    return None if value is None else float(f"{value:.{digits}g}")
 
 
 def _shortened(learnt: Any) -> Any:

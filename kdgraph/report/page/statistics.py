@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from kdgraph.results.comparison.compared import Compared, compared
-from kdgraph.results.comparison.paired import DECIMALS
 from kdgraph.results.comparison.spread import cautions, spread
 from kdgraph.results.comparison.study import Study
 from kdgraph.results.comparison.tables import over_datasets
 from kdgraph.results.measures import Measure
+
+DIGITS = 4
+"""Of numbers in notes."""
 
 
 def statistics(study: Study, measures: Sequence[Measure]) -> list[dict[str, Any] | None]:
@@ -30,7 +32,7 @@ def remarks(study: Study) -> list[str]:
 
 
 def _of(one: Compared) -> dict[str, Any]:
-    section = over_datasets(one, DECIMALS)
+    section = over_datasets(one, DIGITS)
     ranks = one.ranks
     return {
         "against": {

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from kdgraph.results.comparison.paired import ALPHA, DECIMALS, Comparison, holm, of_differences
+from kdgraph.results.comparison.paired import ALPHA, Comparison, holm, of_pairs, untied_difference
 from kdgraph.results.comparison.ranks import Ranks, rank
 from kdgraph.results.comparison.study import Study
 from kdgraph.results.measures import Measure
@@ -83,7 +83,7 @@ class Compared:
         return [name if only.comparison.wins > only.comparison.losses else only.baseline]
 
 
-def compared(study: Study, measure: Measure, against: str | None = None, decimals: int = DECIMALS) -> Compared:
+def compared(study: Study, measure: Measure, against: str | None = None) -> Compared:
     """Aggregate and test one measure.
 
     Parameters
@@ -91,7 +91,6 @@ def compared(study: Study, measure: Measure, against: str | None = None, decimal
     study : the runs.
     measure : one of its measures.
     against : the method that all others are compared with; None: each with its own parent.
-    decimals : at which numbers are compared; closer ones are ties.
     """
     table = study.table(measure)
     table = table[[name for name in table if table[name].notna().any()]]
@@ -102,13 +101,12 @@ def compared(study: Study, measure: Measure, against: str | None = None, decimal
     sign = 1.0 if measure.better == "lower" else -1.0
     lower, baseline, names = sign * table, *_baselines(study, measure, against, table, sign)
     baseline, names = baseline[list(names)], dict(names)
-    difference = lower[list(names)].round(decimals) - baseline.round(decimals)
     best, over_seeds = {}, {}
     for dataset, rows in lower.groupby(level="dataset", sort=False).indices.items():
-        best[str(dataset)] = _best(lower.iloc[rows].round(decimals), decimals)
-        over_seeds[str(dataset)] = _against(difference.iloc[rows], names, sign, decimals)
-    over_datasets = _against(_mean_differences(lower[list(names)], baseline, decimals), names, sign, decimals)
-    return Compared(*aggregated, best, over_seeds, over_datasets, *_ranks(lower, decimals))
+        best[str(dataset)] = _best(lower.iloc[rows], measure.scale)
+        over_seeds[str(dataset)] = _against(lower.iloc[rows], baseline.iloc[rows], names, sign, measure.scale)
+    over_datasets = _against(*_means_of_pairs(lower[list(names)], baseline), names, sign, measure.scale)
+    return Compared(*aggregated, best, over_seeds, over_datasets, *_ranks(lower, measure.scale))
 
 
 def _baselines(
@@ -122,24 +120,24 @@ def _baselines(
     return sign * own, {str(name): study.parent_of[str(name)] for name in table if name not in study.parents}
 
 
-def _mean_differences(lower: pd.DataFrame, baseline: pd.DataFrame, decimals: int) -> pd.DataFrame:
-    """By data set: differences of means over the seeds that both have."""
+def _means_of_pairs(lower: pd.DataFrame, baseline: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """By data set: means of both over the seeds that both have."""
     both = lower.notna() & baseline.notna()
-    means = [values.where(both).groupby(level="dataset", sort=False).mean().round(decimals) for values in (lower, baseline)]
-    return means[0] - means[1]
+    first, second = (values.where(both).groupby(level="dataset", sort=False).mean() for values in (lower, baseline))
+    return first, second
 
 
-def _against(difference: pd.DataFrame, baselines: Mapping[str, str], sign: float, decimals: int) -> dict[str, Against]:
+def _against(lower: pd.DataFrame, baseline: pd.DataFrame, baselines: Mapping[str, str], sign: float, scale: float) -> dict[str, Against]:
     """Each method against its baseline; p values are adjusted over all of them that have a pair."""
-    values = {str(name): column for name, column in zip(difference, difference.to_numpy().T, strict=True)}
-    found = {name: of_differences(column, decimals) for name, column in values.items()}
+    pairs = {name: (lower[name].to_numpy(dtype=np.float64), baseline[name].to_numpy(dtype=np.float64)) for name in baselines}
+    found = {name: of_pairs(*pair, scale) for name, pair in pairs.items()}
     found = {name: comparison for name, comparison in found.items() if comparison.n}
     adjusted = holm([comparison.p for comparison in found.values()])
-    change = {name: sign * float(np.nanmedian(values[name])) for name in found}
+    change = {name: sign * float(np.nanmedian(untied_difference(*pairs[name], scale))) for name in found}
     return {name: Against(found[name], float(p), change[name], baselines[name]) for name, p in zip(found, adjusted, strict=True)}
 
 
-def _best(lower: pd.DataFrame, decimals: int) -> list[str]:
+def _best(lower: pd.DataFrame, scale: float) -> list[str]:
     """Methods that a paired test over the seeds does not tell apart from the best mean; none if it tells nothing apart.
 
     One with fewer than half of the seeds takes no part: its mean is of other rows, and no test could tell it apart.
@@ -147,21 +145,21 @@ def _best(lower: pd.DataFrame, decimals: int) -> list[str]:
     count = lower.notna().sum()
     enough = lower[[name for name in lower if 0 < count.max() <= 2 * count[name]]]
     values = {str(name): column for name, column in zip(enough, enough.to_numpy().T, strict=True)}
-    means = {name: float(np.nanmean(column).round(decimals)) for name, column in values.items()}
+    means = {name: float(np.nanmean(column)) for name, column in values.items()}
     if len(means) < 2:
         return []
     first = min(means, key=lambda name: means[name])
     others = [name for name in means if name != first]
-    p = holm([of_differences(values[first] - values[name], decimals).p for name in others])
+    p = holm([of_pairs(values[first], values[name], scale).p for name in others])
     told_apart = {name for name, value in zip(others, p, strict=True) if value <= ALPHA}
     return [name for name in means if name not in told_apart] if told_apart else []
 
 
-def _ranks(lower: pd.DataFrame, decimals: int) -> tuple[Ranks | None, list[str], list[str], int]:
+def _ranks(lower: pd.DataFrame, scale: float) -> tuple[Ranks | None, list[str], list[str], int]:
     """Ranks, the methods that are ranked and those that are not, and on how many data sets and seeds."""
     there = lower.notna()
     ranked = [str(name) for name in lower if 2 * there[name].sum() >= there.any(axis=1).sum()]
     complete = lower[ranked].dropna()
     means = complete.groupby(level="dataset").mean()
-    ranks = rank(means, decimals) if len(ranked) > 2 and len(means) > 1 else None
+    ranks = rank(means, scale=scale) if len(ranked) > 2 and len(means) > 1 else None
     return ranks, ranked, [str(name) for name in lower if name not in ranked], len(complete)

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from kdgraph.results.comparison.compared import Against, Compared
+from kdgraph.results.comparison.ranks import DRAWS, Ranks, datasets_needed
 from kdgraph.results.comparison.sections import Section
 from kdgraph.results.comparison.spread import cautions, noun, repetitions, spread, too_few
 from kdgraph.results.comparison.study import Study
+from kdgraph.results.numbers import NOISE, mean_number, number
 from kdgraph.results.words import MARK, MISSING
 from kdgraph.wording import counted
 
@@ -26,12 +28,12 @@ def heading(study: Study) -> str:
     return " · ".join([*words, repetitions(study)])
 
 
-def of_dataset(study: Study, dataset: str, all_compared: Sequence[Compared], decimals: int) -> list[Section]:
+def of_dataset(study: Study, dataset: str, all_compared: Sequence[Compared], digits: int) -> list[Section]:
     """One data set over its seeds: means, and what the tests over seeds say."""
     here = [one for one in all_compared if dataset in one.mean.index and one.mean.loc[dataset].notna().any()]
     methods = [name for name in study.methods if any(name in one.mean and one.n.loc[dataset, name] for one in here)]
     n_seeds = len(study.repetitions[dataset])
-    rows = [[name, *(_mean(one, dataset, name, decimals, n_seeds) for one in here)] for name in methods]
+    rows = [[name, *(_mean(one, dataset, name, digits, n_seeds) for one in here)] for name in methods]
     sections = [Section(dataset, ["", *(one.label for one in here)], rows)]
     judged = [one for one in here if one.is_judged and one.over_seeds[dataset]]
     if n_seeds > 1 and judged:
@@ -43,17 +45,17 @@ def of_dataset(study: Study, dataset: str, all_compared: Sequence[Compared], dec
     return sections
 
 
-def over_datasets(one: Compared, decimals: int) -> Section | None:
+def over_datasets(one: Compared, digits: int) -> Section | None:
     """All data sets together: methods by mean rank, and against the baseline; None with a single data set, or without a direction."""
     n_datasets = int(one.mean.notna().any(axis=1).sum())
     if n_datasets < 2 or not one.is_judged:
         return None
     ranks = one.ranks.mean if one.ranks else {}
-    medians = one.mean.round(decimals).median().to_dict()
+    medians = one.mean.median().to_dict()
     order = sorted(one.mean, key=lambda name: (ranks.get(name, np.inf), medians[name] * (1 if one.measure.better == "lower" else -1)))
     baselines = {each.baseline for each in one.over_datasets.values()}
     title = f"{one.label}, {one.measure.better} is better, {n_datasets} data sets{_versus(baselines)}"
-    rows = [_over_row(one, str(name), medians[name], decimals) for name in order]
+    rows = [_over_row(one, str(name), medians[name], digits) for name in order]
     columns = dict(zip(OVER, zip(*rows, strict=True), strict=True))
     if not ranks:
         del columns["mean rank"]
@@ -64,10 +66,10 @@ def over_datasets(one: Compared, decimals: int) -> Section | None:
     return Section(title, list(columns), [list(row) for row in zip(*columns.values(), strict=True)], _about_tests(one))
 
 
-def means(study: Study, one: Compared, decimals: int) -> Section:
+def means(study: Study, one: Compared, digits: int) -> Section:
     """A row for each data set, a column for each method."""
     rows = [
-        [str(name), *(_mean(one, str(name), method, decimals, len(study.repetitions[str(name)])) for method in one.mean)]
+        [str(name), *(_mean(one, str(name), method, digits, len(study.repetitions[str(name)])) for method in one.mean)]
         for name in one.mean.index
         if one.mean.loc[name].notna().any()
     ]
@@ -75,7 +77,7 @@ def means(study: Study, one: Compared, decimals: int) -> Section:
     return Section(f"{one.label}{direction}: each data set", ["data set", *map(str, one.mean)], rows)
 
 
-def remarks(study: Study, all_compared: Sequence[Compared], decimals: int, *, with_spread: bool) -> Section:
+def remarks(study: Study, all_compared: Sequence[Compared], *, with_spread: bool) -> Section:
     """What was averaged over what, what was tested, and what is uneven; the same for all tables.
 
     ``with_spread``: whether there is a ± to explain.
@@ -85,22 +87,24 @@ def remarks(study: Study, all_compared: Sequence[Compared], decimals: int, *, wi
         lines.append("median, median change: over data sets, of means over seeds.")
     is_tested = len(study.datasets) > 1 or any(len(of) > 1 for of in study.repetitions.values())
     if is_tested and any(one.is_judged for one in all_compared):
-        lines.append(f"Numbers are compared at {decimals} decimals. p: two-sided Wilcoxon signed-rank test, adjusted over a column (Holm).")
+        lines.append(f"Numbers are compared as they are, not as they are printed; a share of {NOISE:g} apart is a tie.")
+        lines.append("p: two-sided Wilcoxon signed-rank test, adjusted over a column (Holm).")
         lines.append("◂: all that the test does not tell apart from the best; nothing where it tells nothing apart.")
     if silent := [one.label for one in all_compared if not one.is_judged]:
         lines.append(f"Neither direction is better, so nothing is tested: {', '.join(silent)}.")
     return Section("", notes=[*lines, *cautions(study, all_compared)])
 
 
-def _over_row(one: Compared, name: str, median: float, decimals: int) -> list[str]:
+def _over_row(one: Compared, name: str, median: float, digits: int) -> list[str]:
     """Cells of :data:`OVER`; the mark is at the mean rank, or at the median where there are no ranks."""
     mark = MARK if name in one.best_over_datasets else ""
     rank = f"{one.ranks.mean[name]:.2f}{mark}" if one.ranks and name in one.ranks.mean else MISSING
-    count = str(int(one.mean[name].notna().sum()))
-    row = [name, rank, count, f"{median:.{decimals}f}" + ("" if one.ranks else mark)]
+    count, unit = str(int(one.mean[name].notna().sum())), one.measure.about.unit
+    row = [name, rank, count, number(median, unit, digits) + ("" if one.ranks else mark)]
     if (against := one.over_datasets.get(name)) is None:
         return [*row, "", "", ""]
-    change = f"{against.change:+.{decimals}f}".replace("-", "−") if round(against.change, decimals) else f"{0:.{decimals}f}"
+    sign = "" if against.change == 0 else "+" if against.change > 0 else "−"
+    change = sign + number(abs(against.change), unit, digits)
     return [*row, str(against.comparison), change, _p(against.p)]
 
 
@@ -109,19 +113,27 @@ def _about_tests(one: Compared) -> list[str]:
     notes = []
     if one.ranks:
         r = one.ranks
-        first, second = r.degrees
-        found = f"Friedman over {r.n} data sets ({one.seeds_ranked} runs of each method): χ² = {r.chi2:.1f}, F({first}, {second}) ="
-        found += f" {r.f:.1f}, {_p(r.p, 'p ')}"
+        found = f"Friedman over {r.n} data sets ({one.seeds_ranked} runs of each method): χ² = {r.chi2:.1f}, {_friedman_p(r)}"
         if r.differ:
             found += f"; ◂: mean rank less than {r.critical_difference:.2f} from the best (Nemenyi, α = {r.alpha:g})"
             if len(r.best) == len(r.mean):
                 found += ", which all are"
+        elif r.n < (needed := datasets_needed(len(r.mean), r.alpha)):
+            found += f": {len(r.mean)} methods on {r.n} data sets cannot be told apart, whatever their numbers; that takes {needed}"
         else:
             found += ": nothing is told apart"
         notes.append(found)
     if one.unranked:
         notes.append(f"Not ranked, with fewer than half of the runs: {', '.join(one.unranked)}")
     return [*notes, *([few] if (few := _few_datasets(one)) else [])]
+
+
+def _friedman_p(r: Ranks) -> str:
+    """P with the distribution that it is of."""
+    first, second = r.degrees
+    if r.how == "F":
+        return f"F({first}, {second}) = {r.f:.1f}, {_p(r.p, 'p ')}"
+    return f"{_p(r.p, 'p ')} ({'exact' if r.how == 'exact' else f'{DRAWS:,} permutations'})"
 
 
 def _few_datasets(one: Compared) -> str:
@@ -145,13 +157,14 @@ def _versus(baselines: set[str]) -> str:
     return "" if not baselines else f", against {next(iter(baselines))}" if len(baselines) == 1 else ", each against its parent"
 
 
-def _mean(one: Compared, dataset: str, method: str, decimals: int, n_seeds: int) -> str:
+def _mean(one: Compared, dataset: str, method: str, digits: int, n_seeds: int) -> str:
     if method not in one.mean or not one.n.loc[dataset, method]:
         return MISSING
     mean, std, n = (float(table.loc[dataset, method]) for table in (one.mean, one.std, one.n))
-    spread = "" if np.isnan(std) else f" ± {std:.{decimals}f}"
+    unit = one.measure.about.unit
+    text = number(mean, unit, digits) if np.isnan(std) else mean_number(mean, std, unit, digits)
     fewer = f" (n={n:.0f})" if n < n_seeds else ""
-    return f"{mean:.{decimals}f}{spread}{fewer}" + (MARK if method in one.best.get(dataset, ()) else "")
+    return f"{text}{fewer}" + (MARK if method in one.best.get(dataset, ()) else "")
 
 
 def _p(value: float, before: str = "") -> str:

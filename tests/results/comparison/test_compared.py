@@ -38,7 +38,7 @@ def test_means_and_comparisons_agree_with_their_definitions(n_datasets, n_seeds,
     values = np.round(rng.random((n_datasets, n_seeds, n_methods + 1)), 3)
     methods = [f"m{i}" for i in range(n_methods)]
     found = study_of(values, methods)
-    one = compared(found, found.measures[0], decimals=6)  # means of up to 8 numbers of 3 decimals: none is half-way between two
+    one = compared(found, found.measures[0])
     names = [PARENT, *methods]
     index = [f"d{d:02}" for d in range(n_datasets)]
     pd.testing.assert_frame_equal(one.mean, pd.DataFrame(values.mean(axis=1), index, names), check_names=False)
@@ -46,16 +46,16 @@ def test_means_and_comparisons_agree_with_their_definitions(n_datasets, n_seeds,
         pd.testing.assert_frame_equal(one.std, pd.DataFrame(values.std(axis=1, ddof=1), index, names), check_names=False)
     assert (one.n == n_seeds).all(axis=None)
     for d, dataset in enumerate(index):
-        expected = [compare(pd.Series(values[d, :, m + 1]), pd.Series(values[d, :, 0]), 6) for m in range(n_methods)]
+        expected = [compare(pd.Series(values[d, :, m + 1]), pd.Series(values[d, :, 0]), scale=1.0) for m in range(n_methods)]
         p = holm([each.p for each in expected])
         assert {name: against.comparison for name, against in one.over_seeds[dataset].items()} == dict(zip(methods, expected, strict=True))
         assert [against.p for against in one.over_seeds[dataset].values()] == pytest.approx(p.tolist())
     means = pd.DataFrame(values.mean(axis=1), columns=names)
     for name, against in one.over_datasets.items():
-        assert against.comparison == compare(means[name], means[PARENT], 6) and against.baseline == PARENT
+        assert against.comparison == compare(means[name], means[PARENT], scale=1.0) and against.baseline == PARENT
         assert against.change == pytest.approx((means[name] - means[PARENT]).median(), abs=1e-6)
     if n_methods > 1 and n_datasets > 1:
-        assert one.ranks == rank(means, 6) and one.ranked == names and one.seeds_ranked == n_datasets * n_seeds
+        assert one.ranks == rank(means, scale=1.0) and one.ranked == names and one.seeds_ranked == n_datasets * n_seeds
     else:
         assert one.ranks is None
 

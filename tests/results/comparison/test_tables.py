@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from kdgraph.results.comparison.compared import compared
 from kdgraph.results.comparison.rows import COLUMNS, rows
 from kdgraph.results.comparison.sections import Section, as_latex, as_markdown, as_text
 from kdgraph.results.comparison.study import study
 from kdgraph.results.comparison.tables import heading, means, of_dataset, over_datasets, remarks
+from kdgraph.results.words import MARK
 
 SECTIONS = [Section("a title", ["", "error", "p_1"], [["kdf", "0.1 ◂", "<0.001"], ["isotonic", "0.25", "–"]], ["◂: best", "more"])]
 
@@ -106,7 +108,7 @@ def test_one_data_set_over_its_seeds(record, found) -> None:
         "  kdf        8/0/0 (0.023)",
         "  sigmoid    0/0/8 (0.023)",
     ]
-    (*_, last) = as_text([remarks(one, both, 3, with_spread=True)]).splitlines()
+    (*_, last) = as_text([remarks(one, both, with_spread=True)]).splitlines()
     assert last == "  Neither direction is better, so nothing is tested: mean max confidence."
     assert over_datasets(both[0], 3) is None
 
@@ -146,20 +148,63 @@ def test_all_data_sets_together(record, found) -> None:
         "  random_forest (parent)        2.50      0.611",
         "  isotonic                      2.50      0.611             0/12/0           0.000   1.000",
         "  sigmoid                       4.00      0.711             0/0/12          +0.100   0.001",
-        "  Friedman over 12 data sets (24 runs of each method): χ² = 36.0, F(3, 33) = inf, p < 0.001; ◂: mean rank less than 1.35",
-        "    from the best (Nemenyi, α = 0.05)",
+        "  Friedman over 12 data sets (24 runs of each method): χ² = 36.0, p < 0.001 (exact); ◂: mean rank less than 1.35 from",
+        "    the best (Nemenyi, α = 0.05)",
     ]
     assert over_datasets(mmc, 3) is None
 
 
 def test_few_data_sets_have_no_p(record, found) -> None:
-    _, (error, _) = made(found, runs(record, 3, 1, shift=0.00001))
+    _, (error, _) = made(found, runs(record, 3, 1, shift=1e-12))
     section = over_datasets(error, 3)
     assert section.head == ["", "mean rank", "median", "wins/ties/losses", "median change"]
     assert section.notes == [
-        "Friedman over 3 data sets (3 runs of each method): χ² = 0.0, F(3, 6) = 0.0, p = 1.000: nothing is told apart",
+        "Friedman over 3 data sets (3 runs of each method): χ² = 0.0, p = 1.000 (exact): nothing is told apart",
         "With 3 data sets no paired test of 3 methods can be significant at 0.05: that takes 7.",
     ]
+
+
+def test_two_data_sets_tell_three_methods_apart_in_no_case(record, found) -> None:
+    """Both rank them alike, with an infinite F; so does one of six pairs of data sets between equals."""
+    _, (error, _) = made(found, (r for r in runs(record, 2, 4) if r["method"] != "isotonic"))
+    assert over_datasets(error, 3).notes[0] == (
+        "Friedman over 2 data sets (8 runs of each method): χ² = 4.0, p = 0.167 (exact):"
+        " 3 methods on 2 data sets cannot be told apart, whatever their numbers; that takes 3"
+    )
+    assert error.best_over_datasets == []
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1e5])
+def test_a_target_in_other_units_changes_nothing_but_the_numbers(record, found, unit) -> None:
+    """Marks, wins, p and ranks of RMSE and CRPS are those of the target in its own unit; numbers have as many digits."""
+    rng = np.random.default_rng(3)
+    numbers = {(m, d, s): np.round(rng.uniform(0.2, 0.9) + 0.4 * i, 2) for i, m in enumerate("ab") for d in range(7) for s in range(8)}
+
+    def tables(scale: float):
+        records = [
+            record(f"d{d}", m, seed=s, values={"rmse": scale * value, "crps": scale * value / 3}, of_parent={"rmse": scale, "crps": scale},
+                   parent="linear", prior=None)
+            for (m, d, s), value in numbers.items()
+        ]  # fmt: skip
+        one, both = made(found, records)
+        return both, [section for d in one.datasets for section in of_dataset(one, d, both, 4)], [over_datasets(m, 4) for m in both]
+
+    (own, own_each, own_all), (other, other_each, other_all) = tables(1.0), tables(unit)
+    for a, b in zip(own, other, strict=True):
+        assert a.ranks == b.ranks and a.best == b.best and a.best_over_datasets == b.best_over_datasets
+        assert [(x.comparison, x.p) for x in a.over_datasets.values()] == [(x.comparison, x.p) for x in b.over_datasets.values()]
+        for dataset in a.over_seeds:
+            assert [x.comparison for x in a.over_seeds[dataset].values()] == [x.comparison for x in b.over_seeds[dataset].values()]
+        assert any(a.best.values())
+    for a, b in zip(own_each, other_each, strict=True):
+        assert a.title == b.title and [[MARK in cell for cell in row] for row in a.rows] == [
+            [MARK in cell for cell in row] for row in b.rows
+        ]
+        assert not any(cell.startswith(("0.0000", "-0.0000")) for row in b.rows for cell in row)
+    for a, b in zip(own_all, other_all, strict=True):
+        assert a.notes == b.notes and [row[0] for row in a.rows] == [row[0] for row in b.rows]
+        change = a.head.index("median change")
+        assert [row[change][:1] for row in a.rows] == [row[change][:1] for row in b.rows]
 
 
 def test_a_method_that_is_not_ranked_is_listed_with_its_data_sets(record, found) -> None:

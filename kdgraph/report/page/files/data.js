@@ -35,6 +35,8 @@ function badness(column, value, prior) {
   if (value === null || column.ideal === "none" || (column.ideal === "prior" && prior === null)) return null;
   return column.ideal === "prior" ? Math.abs(value - prior) : OTHER[column.ideal] * value;
 }
+// Floating-point noise, as the comparison of methods has it: relative to the numbers, or to 1 where these are shares.
+const isTie = (column, a, b) => Math.abs(a - b) <= 1e-9 * Math.max(Math.abs(a), Math.abs(b), column.scale);
 const DIRECTION = {
   lower: "lower is better", higher: "higher is better", none: "neither direction is better",
   prior: "better is nearer to the largest class prior",
@@ -122,10 +124,11 @@ function averaged(repetitions, row, column) {
   const values = found.map((one) => one.value), both = found.filter((one) => one.parent !== null);
   const prior = found.some((one) => one.run.prior === null) ? null : mean(found.map((one) => one.run.prior));
   const bad = (of) => mean(both.map((one) => badness(column, one[of], one.run.prior)));
+  const [before, after] = [bad("parent"), bad("value")];
   const judged = row.kind === "method" && both.length > 0 && column.ideal !== "none";
   return {
     values, prior, mean: mean(values), deviation: deviation(values), repeated: found.map((one) => one.run.repeated),
     difference: both.length ? mean(both.map((one) => one.value - one.parent)) : null,
-    gain: judged ? Number((bad("parent") - bad("value")).toFixed(4)) : null, // what is closer to the ideal; above 0 is better
+    gain: !judged ? null : isTie(column, before, after) ? 0 : before - after, // what is closer to the ideal; above 0 is better
   };
 }

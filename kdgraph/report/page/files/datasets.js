@@ -22,7 +22,7 @@ function renderDatasets() {
   const what = { mean: "Mean over seeds", deviation: "Mean ± standard deviation over seeds", difference: "Mean over seeds of the difference to the own parent in the same run" }[show];
   const anyBest = Object.keys(column.tests?.best_by_dataset ?? {}).length > 0;
   const marked = column.ideal === "none" ? "" : show === "difference" ? " Blue is better, orange worse."
-    : ` Underlined: the best mean of its row as printed, which is no test.${anyBest ? " Bold: not told apart from the best by a paired test over seeds." : " No test over seeds tells any two apart."}`;
+    : ` Underlined: the best mean of its row, which is no test.${anyBest ? " Bold: not told apart from the best by a paired test over seeds." : " No test over seeds tells any two apart."}`;
   byId("datasets-lead").textContent = `${what} of ${column.label}; ${direction(column)}.${marked}`;
   renderPictures(column);
 }
@@ -31,14 +31,14 @@ function renderPictures(column) {
   renderStrip(column);
 }
 
-// Badness of the best mean of a data set to three decimals: what is printed alike is marked alike.
+// Badness of the best mean of a data set.
 function bestOf(dataset, rows, column) {
-  const found = rows.map((row) => roundedBadness(dataset, row, column)).filter((value) => value !== null);
+  const found = rows.map((row) => meanBadness(dataset, row, column)).filter((value) => value !== null);
   return found.length > 1 ? Math.min(...found) : null;
 }
-function roundedBadness(dataset, row, column) {
-  const found = overSeeds(dataset, row, column), value = found && badness(column, found.mean, found.prior);
-  return value === null ? null : Number(value.toFixed(3));
+function meanBadness(dataset, row, column) {
+  const found = overSeeds(dataset, row, column);
+  return found && badness(column, found.mean, found.prior);
 }
 
 function cellColumn(row, column, show, first) {
@@ -56,10 +56,10 @@ function cellColumn(row, column, show, first) {
     cls: (line) => {
       const found = of(line);
       if (!found) return "quiet";
-      if (show === "difference") return Math.abs(found.difference ?? 0) < 5e-4 || found.gain === null ? "quiet" : found.gain > 0 ? "better" : "worse";
-      const own = roundedBadness(line.name, row, column);
+      if (show === "difference") return !found.gain ? "quiet" : found.gain > 0 ? "better" : "worse";
+      const own = meanBadness(line.name, row, column), best = first.get(line);
       const isBest = column.tests?.best_by_dataset[line.name]?.includes(row.name);
-      return [row.kind === "parent" ? "quiet" : "", isBest ? "best" : "", own !== null && own === first.get(line) ? "first" : ""].join(" ").trim();
+      return [row.kind === "parent" ? "quiet" : "", isBest ? "best" : "", own !== null && best !== null && isTie(column, own, best) ? "first" : ""].join(" ").trim();
     },
     tip: (line) => seedsTip(line.name, row, column),
   };

@@ -81,7 +81,7 @@ function numbersTable(run, columns) {
   };
   const rows = columns.map((column) => {
     const [parent, calibrated] = ["parent", "calibrated"].map((of) => badness(column, valueOf(run, of, column), run.prior));
-    const cells = models.map((of) => cell(of, column)), differ = parent !== null && calibrated !== null && three(parent) !== three(calibrated);
+    const cells = models.map((of) => cell(of, column)), differ = parent !== null && calibrated !== null && !isTie(column, parent, calibrated);
     if (differ && models.length > 1) cells[calibrated < parent ? 1 : 0].classList.add("best");
     const n = (measured(run, "calibrated", column) ?? measured(run, "parent", column)).n, other = measured(run, "parent", column)?.n;
     return make("tr", { "data-tip": numberTip(run, column) }, make("th", { scope: "row", tabindex: 0 }, column.label), ...cells,

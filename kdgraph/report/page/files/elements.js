@@ -16,16 +16,21 @@ const draw = (tag, attributes, ...children) => fill(document.createElementNS("ht
 
 // Numbers as tables have them, and as far as they are known here.
 const MISSING = "–";
-const minus = (text) => text.replace("-", "−");
-const LARGE = 10000; // from here on decimals say nothing
-const three = (value) => value === null ? MISSING : minus(Math.abs(value) < LARGE ? value.toFixed(3) : Math.round(value).toLocaleString("en"));
+const minus = (text) => text.replaceAll("-", "−");
+// Three decimals while they show the number, else significant digits, as kdgraph.wording.significant has them.
+function three(value) {
+  if (value === null) return MISSING;
+  const size = Math.abs(value);
+  if (size === 0 || (size >= 0.01 && size < 1e4)) return minus(value.toFixed(3));
+  if (size >= 1e4 && size < 1e15) return minus(Math.round(value).toLocaleString("en"));
+  return minus(size >= 1e-4 && size < 0.01 ? value.toFixed(2 - Math.floor(Math.log10(size))) : value.toExponential(2));
+}
 const known = (value) => value === null ? MISSING : minus(String(value));
 const threeDigits = (value) => value === null ? MISSING : minus(value.toPrecision(3));
 const sixDigits = (value) => value === null ? MISSING : minus(String(Number(value.toPrecision(6))));
 function signed(value) {
   if (value === null) return MISSING;
-  const text = three(value);
-  return /^−?0\.000$/.test(text) ? "0.000" : (value > 0 ? "+" : "") + text;
+  return (value > 0 ? "+" : "") + three(value);
 }
 const count = (n) => n.toLocaleString("en");
 const counted = (n, one, many) => `${count(n)} ${n === 1 ? one : many ?? `${one}s`}`;

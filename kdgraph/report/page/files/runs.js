@@ -29,7 +29,7 @@ function runColumns() {
 
 function differenceClass(run, column) {
   const [before, after] = ["parent", "calibrated"].map((of) => badness(column, valueOf(run, of, column), run.prior));
-  return before === null || after === null || Math.abs(before - after) < 5e-4 ? "quiet" : after < before ? "better" : "worse";
+  return before === null || after === null || isTie(column, before, after) ? "quiet" : after < before ? "better" : "worse";
 }
 
 function numberTip(run, column, shown = "calibrated") {
