@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import io
+import os
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from importlib import import_module
+from typing import Any
 
-from kdgraph.errors import KdgError, UsageError, did_you_mean
+from kdgraph.errors import KdgError, Terminated, UsageError, did_you_mean
 from kdgraph.verbs import VERBS
 from kdgraph.verbs.help import HELP as HELP_OF_VERBS
 from kdgraph.wording import printable
@@ -32,7 +37,8 @@ Options of run
   --info, --help      Hydra's own views of the composed config
 
 A run is done once: the same config gives the same directory, outputs/<dataset>/<method>/<id>, and force=true runs it again.
-Exit codes: 0 done, 1 a run failed, 2 something that was given cannot be used, 130 interrupted.
+Exit codes: 0 done, 1 a run failed, 2 something that was given cannot be used, 130 interrupted, 143 or 129
+terminated by SIGTERM or SIGHUP.
 """.format(verbs="\n".join(f"  kdg {usage:27} {purpose}" for usage, purpose in VERBS.values()))
 
 
@@ -42,19 +48,61 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without "◂" must not end a run
     try:
-        return _verb(list(sys.argv[1:] if arguments is None else arguments))
+        with _signals_unwind():
+            return _verb(list(sys.argv[1:] if arguments is None else arguments))
     except KdgError as error:
         print(f"kdg: {printable(str(error))}", file=sys.stderr)
         return error.exit_code
     except PermissionError as error:  # a folder of another user; what is written has its own line
         print(f"kdg: {error.filename} is closed to you; its owner can open it with 'chmod -R a+rX'", file=sys.stderr)
         return UsageError.exit_code
-    except KeyboardInterrupt:
-        print("kdg: interrupted; finished stages are kept", file=sys.stderr)
-        return 130
+    except KeyboardInterrupt as error:
+        signum = error.signum if isinstance(error, Terminated) else signal.SIGINT
+        name = f"terminated by {signal.Signals(signum).name}" if isinstance(error, Terminated) else "interrupted"
+        with suppress(OSError):  # at SIGHUP the terminal is gone
+            print(f"kdg: {name}; finished stages are kept", file=sys.stderr, flush=True)
+        return 128 + signum
     except BrokenPipeError:  # the reader, such as head, has seen enough
         sys.stderr.close()
         return 0
+
+
+@contextmanager
+def _signals_unwind() -> Iterator[None]:
+    """Have SIGTERM and SIGHUP unwind the block as Ctrl-C does, and none of the three be lost.
+
+    A signal that arrives in a destructor or a callback of a weak reference raises there, where Python prints the exception
+    and goes on: it is sent again a moment later. A signal that is ignored, as by nohup, stays ignored. Signals belong to the
+    command line: the library never touches them.
+    """
+    if threading.current_thread() is not threading.main_thread():  # only the main thread may set handlers
+        yield
+        return
+    ended = threading.Event()
+    report = sys.unraisablehook
+
+    def send_again(lost: sys.UnraisableHookArgs) -> None:
+        if not isinstance(lost.exc_value, KeyboardInterrupt):
+            report(lost)
+            return
+        signum = lost.exc_value.signum if isinstance(lost.exc_value, Terminated) else signal.SIGINT
+        threading.Thread(target=lambda: ended.wait(0.05) or os.kill(os.getpid(), signum), daemon=True).start()
+
+    ours = [signum for signum in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(signum) is signal.SIG_DFL]
+    for signum in ours:
+        signal.signal(signum, _terminate)
+    sys.unraisablehook = send_again
+    try:
+        yield
+    finally:
+        ended.set()
+        sys.unraisablehook = report
+        for signum in ours:
+            signal.signal(signum, signal.SIG_DFL)
+
+
+def _terminate(signum: int, frame: Any) -> None:
+    raise Terminated(signum)
 
 
 def _verb(arguments: list[str]) -> int:

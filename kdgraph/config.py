@@ -84,6 +84,11 @@ class Plan:
         return self.multirun and not serial
 
     @property
+    def is_remote(self) -> bool:
+        """Whether runs are jobs of their own through submitit: on a cluster, or one process for each on this machine."""
+        return str(self.base.hydra.launcher["_target_"]).startswith("hydra_plugins.hydra_submitit_launcher.")
+
+    @property
     def out(self) -> Path:
         """The folder of runs; a sweep over ``out`` has others beside it."""
         return Path(str(self.base.out))
@@ -132,6 +137,11 @@ def plan(overrides: Sequence[str] = (), *, multirun: bool = False, config_dir: s
             points = composer.expand([*(f"{key}={values}" for key, values in params.items()), *overrides])
         else:
             points = [(list(overrides), {})]
-    without_hydra = [tuple(override for override in point if not override.startswith(("hydra.", "hydra/"))) for point, _ in points]
+    without_hydra = [tuple(override for override in point if not _is_of_hydra(override)) for point, _ in points]
     jobs = [Job(composer, point, swept, of_many=multirun) for point, (_, swept) in zip(without_hydra, points, strict=True)]
     return Plan(tuple(jobs), multirun, base, composer)
+
+
+def _is_of_hydra(override: str) -> bool:
+    """Return whether an override is of Hydra's node, which says how to launch: added (``+``) and deleted (``~``) keys too."""
+    return override.lstrip("+~").startswith(("hydra.", "hydra/"))

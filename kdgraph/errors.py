@@ -45,6 +45,19 @@ class CannotWrite(RunFailed):
     """A file of a run cannot be written: the disk is full, or the folder is closed. What was whole before it stays whole."""
 
 
+class Terminated(KeyboardInterrupt):
+    """SIGTERM or SIGHUP arrived: a KeyboardInterrupt, so that all that ends cleanly at Ctrl-C ends cleanly here.
+
+    Parameters
+    ----------
+    signum : number of the signal.
+    """
+
+    def __init__(self, signum: int) -> None:
+        super().__init__(signum)
+        self.signum = signum
+
+
 def did_you_mean(word: str, known: Iterable[str], otherwise: str = "") -> str:
     """``; did you mean 'spiral'?`` if something known is close to ``word``, else ``otherwise``: the end of a message.
 

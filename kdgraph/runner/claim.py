@@ -35,8 +35,8 @@ UNREADABLE_SECONDS = 5.0
 BEAT_SECONDS = 5.0
 """How often an owner touches its claim."""
 SILENT_SECONDS = 60.0
-"""An owner whose table of processes cannot be seen counts as gone when its claim has not changed for
-so long: twelve beats, some of which a slow file system may hold back."""
+"""An owner whose table of processes cannot be seen counts as gone when its claim has not changed for so long: twelve beats,
+some of which a slow file system may hold back."""
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import secrets
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -13,6 +14,8 @@ from kdgraph.errors import CannotWrite, UsageError
 
 OUT = "out=…"
 """The argument that names the folder of runs."""
+
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def write_atomically(path: Path, content: bytes, option: str = OUT) -> None:
@@ -47,6 +50,19 @@ def temporary_beside(path: Path) -> Path:
     return path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
 
 
+def check_writable(folder: Path) -> None:
+    """Write a small file, which nobody sees, to ``folder``, which is made if need be.
+
+    Raises
+    ------
+    CannotWrite : in one line, with what to do.
+    """
+    with told_in_one_line(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(bytes(4096))  # a page: an empty file fits on a full disk
+
+
 @contextmanager
 def told_in_one_line(path: Path, option: str = OUT) -> Iterator[None]:
     """What the operating system says inside the block leaves it as one line that says what to do.
@@ -71,7 +87,7 @@ def _reason(error: OSError) -> str:
 
 
 def _remedy(error: OSError, option: str) -> str:
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+    if error.errno in DISK_FULL:
         return f"free some space ('kdg gc' deletes what no run needs) or name another folder with {option}, and give the same command again"
     if error.errno in (errno.EISDIR, errno.EEXIST, errno.ENOTDIR, errno.ENOENT):
         return f"name another place with {option}"

@@ -48,6 +48,11 @@ class Index:
         lines = [_line(job.key, job.config) for job in jobs]
         if self.path is None or not lines:
             return
+        with suppress(OSError):  # a full disk, a folder of somebody else's: an index saves time and nothing else
+            self._append(lines)
+
+    def _append(self, lines: Iterable[str]) -> None:
+        assert self.path is not None
         if not self.path.exists():
             _forget_old(self.path)
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -58,7 +63,7 @@ class Index:
 def _read(path: Path) -> dict[str, Any]:
     try:
         lines = path.read_bytes().splitlines()
-    except FileNotFoundError:
+    except OSError:
         return {}
     found = {}
     for line in lines:

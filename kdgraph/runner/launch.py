@@ -12,6 +12,8 @@ from typing import Any
 import hydra
 
 from kdgraph.config import Job, Plan, conf_dir
+from kdgraph.errors import CannotWrite
+from kdgraph.runner.files import check_writable
 from kdgraph.runner.run import attempt
 from kdgraph.runner.rundir import Ended, RunDir, one_line
 from kdgraph.runner.side_by_side import side_by_side
@@ -47,9 +49,9 @@ def launch(planned: Plan, todo: Sequence[Job], n_done: int, watch: Watch) -> lis
     watch : told of progress.
     """
     before = {job.run_dir: RunDir(job.run_dir).ended for job in todo}
-    errors: Mapping[Path, Exception] = {}
-    if planned.parallel and len(todo) > 1:
-        side_by_side(planned, todo, n_done, watch)
+    errors: Mapping[Path, Exception | str] = {}
+    if todo and (planned.is_remote or (planned.parallel and len(todo) > 1)):
+        errors = side_by_side(planned, todo, n_done, watch)
     else:
         errors = _one_after_the_other(planned, todo, watch)
     return [_outcome(planned, job, errors.get(job.run_dir), before[job.run_dir]) for job in todo]
@@ -67,8 +69,8 @@ def _one_after_the_other(planned: Plan, todo: Sequence[Job], watch: Watch) -> di
     return errors
 
 
-def _outcome(planned: Plan, job: Job, error: Exception | None, before: Ended) -> Outcome:
-    """The files tell: with a launcher, the job ran in a process that nothing else came back from.
+def _outcome(planned: Plan, job: Job, error: Exception | str | None, before: Ended) -> Outcome:
+    """Read from the files how a job ended, and where they lack it, from what came back from its process.
 
     A record that was there before is as good where it was not to be replaced: another command may have finished the run just now.
     """
@@ -77,10 +79,21 @@ def _outcome(planned: Plan, job: Job, error: Exception | None, before: Ended) ->
     if error is None and is_it and (record := folder.record()):
         return Outcome(job, record)
     if folder.ended.failure not in (None, before.failure):
-        return Outcome(job, None, folder.failure(), error)
-    if error:
+        return Outcome(job, None, folder.failure(), error if isinstance(error, Exception) else None)
+    if isinstance(error, Exception):
         return Outcome(job, None, one_line(error), error)
-    return Outcome(job, None, NOT_STARTED if planned.fail_fast else LOST)
+    if error:  # error.txt could not be written, or the job never got as far
+        return Outcome(job, None, error)
+    return Outcome(job, None, NOT_STARTED if planned.fail_fast else _why_lost(job))
+
+
+def _why_lost(job: Job) -> str:
+    """Return why a process may have ended that left nothing: a full disk leaves it no place to write down that the disk is full."""
+    try:
+        check_writable(job.run_dir.parent)
+    except CannotWrite as error:
+        return f"its process ended before it did; {error}"
+    return LOST
 
 
 def with_hydra(arguments: Sequence[str]) -> None:

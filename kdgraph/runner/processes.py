@@ -40,7 +40,7 @@ def lives(owner: Mapping[str, Any]) -> bool:
         pass
     start = _start(pid)
     # Without a readable start (no /proc, or one that hides the processes of others) existence is all that can be learnt.
-    return start is None or owner.get("start") in (None, start)
+    return start is None or (start != "" and owner.get("start") in (None, start))
 
 
 def exit_with(owner: Mapping[str, Any], clean_up: Callable[[], object]) -> None:

@@ -6,6 +6,7 @@ Cores are shared at one level, by the jobs: the kernels of each get one, or what
 from __future__ import annotations
 
 import os
+import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -17,22 +18,32 @@ from hydra._internal.callbacks import Callbacks
 from hydra._internal.hydra import Hydra
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.plugins import Plugins
+from hydra.core.utils import JobStatus
 from hydra.types import HydraContext
-from joblib import cpu_count, effective_n_jobs
+from joblib import effective_n_jobs
 from omegaconf import DictConfig, OmegaConf
 
 from kdgraph.config import Job, Plan
 from kdgraph.errors import UsageError
 from kdgraph.run_config import PLAIN, SCIENCE, RunConfig, run_id
+from kdgraph.runner.claim import clear, give_back_all
+from kdgraph.runner.cluster import run_through_submitit
+from kdgraph.runner.processes import exit_with, this_process
 from kdgraph.runner.run import attempt
 from kdgraph.runner.rundir import CLAIM, RunDir, one_line
+from kdgraph.runner.store import CLAIM as STORE_CLAIM
+from kdgraph.runner.store import FOLDER as STORE
 from kdgraph.runner.tally import Count, counting
 from kdgraph.runner.watch import Watch
 from kdgraph.wording import counted
 
+CLEAR_SECONDS = 3.0
 
-def side_by_side(planned: Plan, todo: Sequence[Job], n_done: int, watch: Watch) -> None:
-    """Run the jobs, each to its end; their directories tell how they ended.
+
+def side_by_side(planned: Plan, todo: Sequence[Job], n_done: int, watch: Watch) -> dict[Path, str]:
+    """Run the jobs, each to its end; return failures in one line by run directory, as far as they came back from the processes.
+
+    What a run directory holds goes before: a process may be lost, and another one may finish its run.
 
     Parameters
     ----------
@@ -44,23 +55,59 @@ def side_by_side(planned: Plan, todo: Sequence[Job], n_done: int, watch: Watch) 
     launcher: Any = planned.base.hydra.launcher
     cores = int(launcher.get("cpus_per_task") or 1)
     watch.note(_line(launcher, len(todo), cores))
-    methods = {job.config.run_id: job.config.method for job in todo}  # all that travels to each job: a thousand configs are megabytes
     stop = planned.out.resolve() / ".sweeps" / f"failed-{uuid.uuid4().hex[:8]}" if planned.fail_fast else None
     count = Count([job.run_dir for job in todo], n_done)
+    attempt_apart = Attempt(cores, Path.cwd(), stop)
     try:
-        with counting(count, watch.tally), _hydra(planned) as context:
-            task = Task(methods, cores, Path.cwd(), stop)
-            started = Plugins.instance().instantiate_launcher(config=planned.base, hydra_context=context, task_function=task)
-            _outlive(lambda jobs: _launch(started, jobs, _at_once(planned, len(jobs))), todo, watch)
+        with counting(count, watch.tally):
+            if planned.is_remote:
+                return run_through_submitit(planned, todo, attempt_apart, watch)
+            return _run_through_hydra(planned, todo, attempt_apart, watch)
+    except KeyboardInterrupt:
+        _clear_dead_claims(todo)
+        raise
     finally:
         if stop:
             stop.unlink(missing_ok=True)
 
 
-def _launch(launcher: Any, jobs: Sequence[Job], size: int) -> None:
-    """Give the launcher ``size`` jobs at a time."""
+def _clear_dead_claims(todo: Sequence[Job]) -> None:
+    """Remove what processes that were ended with this one had claimed, in run directories and in the store.
+
+    They were killed a moment ago, so it looks again for a while; the claims of processes that live on stay.
+    """
+    claims = [job.run_dir / CLAIM for job in todo]
+    stores = {Path(job.config.out) / STORE for job in todo}
+    deadline = time.monotonic() + CLEAR_SECONDS
+    while left := [path for path in (*claims, *(path for store in stores for path in store.glob(f"*/*{STORE_CLAIM}"))) if path.exists()]:
+        for path in left:
+            clear(path)
+        if time.monotonic() > deadline:
+            return
+        time.sleep(0.1)
+
+
+def _run_through_hydra(planned: Plan, todo: Sequence[Job], attempt_apart: Attempt, watch: Watch) -> dict[Path, str]:
+    methods = {job.config.run_id: job.config.method for job in todo}  # all that travels to each job: a thousand configs are megabytes
+    with _hydra(planned) as context:
+        task = Task(methods, attempt_apart)
+        launcher: Any = Plugins.instance().instantiate_launcher(config=planned.base, hydra_context=context, task_function=task)
+        if _is_joblib(planned.base.hydra.launcher):  # its processes end with this one, whatever ends it, from their start on
+            launcher.joblib |= {"initializer": exit_with, "initargs": (this_process(), give_back_all)}
+        failures: dict[Path, str] = {}
+        size = max(1, int(planned.base.hydra.sweeper.get("max_batch_size") or len(todo)))
+        _outlive(lambda jobs: _launch(launcher, jobs, size, failures), todo, watch)
+    return failures
+
+
+def _launch(launcher: Any, jobs: Sequence[Job], size: int, failures: dict[Path, str]) -> None:
+    """Give the launcher ``size`` jobs at a time, and keep what their processes return."""
     for first in range(0, len(jobs), size):
-        launcher.launch([job.overrides for job in jobs[first : first + size]], initial_job_idx=first)
+        batch = jobs[first : first + size]
+        returned = launcher.launch([job.overrides for job in batch], initial_job_idx=first)
+        for job, one in zip(batch, returned or (), strict=False):  # a launcher may return nothing
+            if getattr(one, "status", None) is JobStatus.COMPLETED and isinstance(one.return_value, str):
+                failures[job.run_dir] = one.return_value
 
 
 def _outlive(start: Callable[[Sequence[Job]], None], todo: Sequence[Job], watch: Watch) -> None:
@@ -89,35 +136,54 @@ def _outlive(start: Callable[[Sequence[Job]], None], todo: Sequence[Job], watch:
 
 
 @dataclass(frozen=True)
-class Task:
-    """What a process of the launcher does with the config of one job.
+class Attempt:
+    """One run of many, in a process of its own.
 
     Attributes
     ----------
-    methods : label by run id.
     n_jobs : cores of a job.
     folder : where the command was given; relative paths start there.
     stop : file whose presence says that a run has failed and no other is to start, or None.
     """
 
-    methods: Mapping[str, str]
     n_jobs: int
     folder: Path
     stop: Path | None
 
-    def __call__(self, composed: DictConfig) -> None:
-        """Do the run; a failure is kept in its directory."""
-        if self.stop and self.stop.exists():
-            return
+    def __call__(self, config: RunConfig) -> Exception | None:
+        """Do the run; its failure is kept in its directory, and returned."""
         os.chdir(self.folder)  # a process of joblib may be left from a sweep that was given elsewhere
+        if self.stop and self.stop.exists():
+            return None
+        error = attempt(replace(config, n_jobs=self.n_jobs), Sibling())
+        if error and self.stop:
+            self.stop.parent.mkdir(parents=True, exist_ok=True)
+            self.stop.touch()
+        return error
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a process of a launcher of Hydra does with the config of one job.
+
+    Attributes
+    ----------
+    methods : label by run id.
+    attempt_apart : does the run.
+    """
+
+    methods: Mapping[str, str]
+    attempt_apart: Attempt
+
+    def __call__(self, composed: DictConfig) -> str | None:
+        """Do the run; return its failure in one line."""
         _imports_are_no_leak()
         nodes = cast("dict[str, Any]", OmegaConf.to_container(composed, resolve=True))
         science = {key: nodes[key] for key in SCIENCE}
         plain = {key: nodes[key] for key in PLAIN}
         config = RunConfig(**{**science, **plain}, method=self.methods[run_id(science)])
-        if attempt(replace(config, n_jobs=self.n_jobs), Sibling()) and self.stop:
-            self.stop.parent.mkdir(parents=True, exist_ok=True)
-            self.stop.touch()
+        error = self.attempt_apart(config)
+        return one_line(error) if error else None
 
 
 class Sibling(Watch):
@@ -127,21 +193,17 @@ class Sibling(Watch):
         """Nobody has to know."""
 
 
-def _at_once(planned: Plan, n_jobs: int) -> int:
-    """How many jobs the launcher gets in one call: as ``hydra.sweeper.max_batch_size`` says, or all of them.
-
-    That of submitit which needs no cluster starts a process for each of them, so it gets as many as there are cores.
-    """
-    default = cpu_count() if str(planned.base.hydra.launcher["_target_"]).endswith("LocalLauncher") else n_jobs
-    return max(1, int(planned.base.hydra.sweeper.get("max_batch_size") or default))
-
-
 def _line(launcher: Any, n_jobs: int, cores: int) -> str:
     each = "one core each" if cores == 1 else f"{cores} cores each"
     runs = counted(n_jobs, "run")
-    if str(launcher["_target_"]).endswith("JoblibLauncher"):
+    if _is_joblib(launcher):
         return f"{runs}, {min(n_jobs, effective_n_jobs(launcher.n_jobs))} at a time, {each}"
-    return f"{runs} through {str(launcher['_target_']).rpartition('.')[2]}, {each}; their logs are in {launcher.submitit_folder}"
+    logs = f"; their logs are in {folder}" if (folder := launcher.get("submitit_folder")) else ""
+    return f"{runs} through {str(launcher['_target_']).rpartition('.')[2]}, {each}{logs}"
+
+
+def _is_joblib(launcher: Any) -> bool:
+    return str(launcher["_target_"]).endswith("JoblibLauncher")
 
 
 @contextmanager

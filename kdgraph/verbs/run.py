@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kdgraph.errors import KdgError, NotAtHand, RunFailed, UsageError
+from kdgraph.errors import CannotWrite, KdgError, NotAtHand, RunFailed, UsageError
 from kdgraph.verbs.hydra_arguments import check_jobs, hydra_arguments, planned_by, split_by_record
 from kdgraph.wording import counted
 
@@ -99,11 +99,16 @@ def tell_absent(absent: Mapping[str, Absent]) -> None:
 
 
 def _make_folders(todo: Sequence[Job]) -> None:
+    from kdgraph.runner.files import DISK_FULL, check_writable
+
     for out in {job.config.out for job in todo}:
         try:
-            Path(out).mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise UsageError(f"out must be a folder that files can be written to, got '{out}' ({error.strerror})") from error
+            check_writable(Path(out))
+        except CannotWrite as error:
+            reason = error.__cause__
+            if not isinstance(reason, OSError) or reason.errno in DISK_FULL:
+                raise
+            raise UsageError(f"out must be a folder that files can be written to, got '{out}' ({reason.strerror})") from error
 
 
 def _tell(outcomes: Sequence[Outcome], planned: Plan, before: set[Job], args: argparse.Namespace) -> int:

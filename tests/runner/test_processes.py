@@ -71,6 +71,30 @@ def test_an_interrupted_run_gives_its_claim_back(parts):
     assert not parts.files("running.json") and not parts.files("result.json") and not parts.files("error.txt")
 
 
+@pytest.mark.parametrize(
+    ("launcher", "signum", "code", "line"),
+    [
+        ("joblib", signal.SIGTERM, 143, "kdg: terminated by SIGTERM; finished stages are kept\n"),
+        ("joblib", signal.SIGHUP, 129, "kdg: terminated by SIGHUP; finished stages are kept\n"),
+        ("joblib", signal.SIGINT, 130, "kdg: interrupted; finished stages are kept\n"),
+        ("joblib", signal.SIGKILL, -signal.SIGKILL, ""),
+        ("submitit_local", signal.SIGTERM, 143, "kdg: terminated by SIGTERM; finished stages are kept\n"),
+        ("submitit_local", signal.SIGKILL, -signal.SIGKILL, ""),
+    ],
+)
+def test_the_processes_of_a_sweep_end_with_it(parts, launcher, signum, code, line):
+    """They hold its stdout and stderr, which ``communicate`` reads to their end, as ``| tee`` does."""
+    more = ["hydra.launcher.n_jobs=2"] if launcher == "joblib" else ["hydra.sweeper.max_batch_size=2"]
+    process = parts.start("-m", "calibrator=none,isotonic", "seed=3", f"hydra/launcher={launcher}", *more, slow="fit")
+    wait_until(lambda: parts.visits("fit") == 1 and len(parts.files("running.json")) == 2)
+    process.send_signal(signum)
+    err = process.communicate(timeout=50)[1]  # before the fit would go on by itself
+    assert process.returncode == code
+    told = [one for one in err.splitlines(keepends=True) if "resource_tracker" not in one and one.startswith("kdg: ")]
+    assert told[0].startswith("kdg: 2 runs") and "".join(told[1:]) == line
+    assert not parts.files("running.json") and not parts.files("*.claim") and not parts.files("result.json")
+
+
 def test_a_sweep_over_calibrators_fits_the_parent_once(parts, capsys):
     assert main(["run", "-m", *parts.arguments, "calibrator=none,isotonic,sigmoid", "seed=3", "hydra/launcher=basic"]) == 0
     assert parts.visits("fit") == 1

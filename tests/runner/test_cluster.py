@@ -1,0 +1,352 @@
+"""Jobs of a cluster: each lost one is judged by itself, by what SLURM shows of it, and none is submitted twice without need."""
+
+from __future__ import annotations
+
+import errno
+import signal
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import submitit
+from submitit.core.utils import UncompletedJobError
+
+from kdgraph.cli import main
+from kdgraph.config import plan
+from kdgraph.errors import Terminated, UsageError
+from kdgraph.runner import cluster, slurm
+from kdgraph.runner.cluster import ApartFromMain, run_through_submitit
+from kdgraph.runner.rundir import RunDir
+from kdgraph.runner.watch import Watch
+
+AGAIN = "finished stages are kept, and the same command goes on from them"
+
+
+class Notes(Watch):
+    """Keeps the notes."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def note(self, line: str) -> None:
+        self.lines.append(line)
+
+
+@dataclass
+class Submitted:
+    """What submitit returns for a job: its id, and files that appear when it has ended."""
+
+    job_id: str
+    folder: Path
+    failure: str | None = None
+    trace: str | None = None
+
+    @property
+    def paths(self) -> Any:
+        return SimpleNamespace(result_pickle=self.folder / f"{self.job_id}.pkl", stderr=self.folder / f"{self.job_id}.err")
+
+    def exception(self) -> Exception | None:
+        return UncompletedJobError(self.trace) if self.trace else None
+
+    def result(self) -> str | None:
+        return self.failure
+
+
+@dataclass
+class FakeSlurm:
+    """A queue whose jobs end as the test has it: a script of what happens at each second."""
+
+    folder: Path
+    script: dict[int, Any] = field(default_factory=dict)
+    reasons: dict[str, str] = field(default_factory=dict)
+    states: dict[str, str] = field(default_factory=dict)
+    arrays: list[list[Submitted]] = field(default_factory=list)
+    cancelled: list[str] = field(default_factory=list)
+    answers: bool = True
+    seconds: float = 0.0
+
+    def map_array(self, task: Any, configs: list[Any]) -> list[Submitted]:
+        name = str(94 + len(self.arrays))
+        names = [f"{name}_{i}" for i in range(len(configs))] if len(configs) > 1 else [name]
+        self.arrays.append([Submitted(one, self.folder) for one in names])
+        self.reasons |= dict.fromkeys(names, "Resources")
+        return self.arrays[-1]
+
+    def sleep(self, seconds: float) -> None:
+        for second in range(int(self.seconds) + 1, int(self.seconds + seconds) + 1):
+            if second in self.script:
+                self.script[second]()
+        self.seconds += seconds
+        assert self.seconds < 1000, "waits without end"
+
+    def queue(self) -> dict[str, str] | None:
+        return dict(self.reasons) if self.answers else None
+
+    def succeed(self, *names: str) -> None:
+        for name in names:
+            self.reasons.pop(name, None)
+            (self.folder / f"{name}.pkl").touch()
+
+    def lose(self, state: str, *names: str) -> None:
+        for name in names:
+            self.reasons.pop(name, None)
+            self.states[name] = state
+
+
+@pytest.fixture
+def fake(tmp_path, monkeypatch) -> FakeSlurm:
+    found = FakeSlurm(tmp_path)
+    monkeypatch.setattr(cluster, "_executor", lambda node, kind: found)
+    monkeypatch.setattr(cluster, "time", SimpleNamespace(sleep=found.sleep, monotonic=lambda: found.seconds))
+    monkeypatch.setattr(slurm, "jobs_in_queue", found.queue)
+    monkeypatch.setattr(slurm, "state_of", lambda name: found.states.get(name, "UNKNOWN"))
+    monkeypatch.setattr(slurm, "cancel", found.cancelled.extend)
+    monkeypatch.setattr(slurm, "max_array_size", lambda: None)
+    return found
+
+
+@pytest.fixture
+def sweep(fake, tmp_path):
+    """Run a sweep of ``n`` seeds on the fake; return failures by seed, and notes but the first."""
+
+    def run(n: int, *more: str) -> tuple[dict[int, str], list[str]]:
+        words = ["dataset=wine", f"seed=range(0,{n})", f"out={tmp_path / 'o'}", "hydra/launcher=submitit_slurm", *more]
+        planned, watch = plan(words, multirun=True), Notes()
+        seeds = {job.run_dir: job.config.seed for job in planned.jobs}
+        failures = run_through_submitit(planned, planned.jobs, lambda config: None, watch)
+        return {seeds[path]: line for path, line in failures.items()}, watch.lines
+
+    return run
+
+
+def test_one_job_that_is_cancelled_has_no_effect_on_the_others(fake, sweep):
+    fake.script = {20: lambda: fake.lose("CANCELLED", "94_1"), 200: lambda: fake.succeed("94_0", "94_2", "94_3")}
+    failures, notes = sweep(4)
+    assert failures == {1: f"SLURM job 94_1 was cancelled; {AGAIN}"}
+    assert notes == ["submitted as SLURM job 94; 'squeue -j 94' shows it, 'scancel 94' ends it"]
+    assert len(fake.arrays) == 1
+
+
+def test_an_array_that_is_cancelled_is_reported_as_cancelled(fake, sweep):
+    fake.script = {5: lambda: fake.lose("CANCELLED", "94_0", "94_1", "94_2")}
+    failures, _ = sweep(3)
+    assert set(failures.values()) == {f"SLURM job 94_{i} was cancelled; {AGAIN}" for i in range(3)}
+    assert len(fake.arrays) == 1
+
+
+def test_a_job_whose_node_was_lost_is_submitted_once_more(fake, sweep):
+    fake.script = {
+        20: lambda: fake.lose("NODE_FAIL", "94_0"),
+        40: lambda: fake.succeed("94_1"),
+        60: lambda: fake.lose("NODE_FAIL", "95"),
+    }
+    failures, notes = sweep(2)
+    assert failures == {0: f"SLURM job 95 ended without a result (state NODE_FAIL); {AGAIN}"}
+    assert notes[1] == "SLURM job 94_0 was lost with its node (NODE_FAIL); it is submitted again"
+    assert [len(array) for array in fake.arrays] == [2, 1]
+
+
+@pytest.mark.parametrize(
+    ("state", "sentence"),
+    [
+        ("TIMEOUT", f"job 94_0 met its time limit of 7 min; {AGAIN}; hydra.launcher.timeout_min=14 gives it more time"),
+        ("OUT_OF_MEMORY", f"SLURM job 94_0 ran out of memory; {AGAIN}; hydra.launcher.mem_gb=6 requests 6 GB"),
+        ("FAILED", f"SLURM job 94_0 ended without a result (state FAILED); {AGAIN}"),
+    ],
+)
+def test_a_limit_is_named_with_the_log_and_not_met_twice(fake, sweep, tmp_path, state, sentence):
+    log = tmp_path / "94_0.err"
+    log.write_text("slurmstepd: error")
+    fake.script = {5: lambda: fake.succeed("94_1"), 20: lambda: fake.lose(state, "94_0")}
+    failures, _ = sweep(2, "hydra.launcher.timeout_min=7", "hydra.launcher.mem_gb=3")
+    assert failures == {0: f"{sentence}; its log is {log}"}
+    assert len(fake.arrays) == 1
+
+
+def test_where_squeue_fails_nothing_is_known_of_any_job(fake, sweep):
+    def controller_restarts() -> None:
+        fake.answers = False
+        fake.reasons.clear()
+        fake.states |= {"94_0": "FAILED", "94_1": "FAILED"}
+
+    fake.script = {3: controller_restarts, 300: lambda: fake.succeed("94_0", "94_1")}
+    assert sweep(2)[0] == {}
+
+
+def test_a_job_that_is_requeued_is_waited_for(fake, sweep):
+    def requeue() -> None:
+        fake.reasons["94_0"] = "BeginTime"
+        fake.states["94_0"] = "PENDING"
+
+    fake.script = {5: lambda: fake.succeed("94_1"), 20: requeue, 200: lambda: fake.succeed("94_0")}
+    assert sweep(2)[0] == {}
+    assert len(fake.arrays) == 1
+
+
+def test_a_result_may_show_after_its_job_has_left_the_queue(fake, sweep):
+    fake.script = {5: lambda: fake.lose("COMPLETED", "94_0", "94_1"), 50: lambda: fake.succeed("94_0", "94_1")}
+    assert sweep(2)[0] == {}
+
+
+@pytest.mark.parametrize("state", ["COMPLETED", "UNKNOWN"])
+def test_a_result_that_never_shows_is_not_waited_for_without_end(fake, sweep, state):
+    fake.script = {5: lambda: fake.lose(state, "94_0", "94_1")}
+    assert set(sweep(2)[0].values()) == {f"SLURM job 94_{i} ended without a result (state {state}); {AGAIN}" for i in range(2)}
+
+
+def test_a_job_that_is_held_is_reported_once(fake, sweep):
+    fake.script = {
+        2: lambda: fake.reasons.update({"94_0": "JobHeldUser", "94_1": "JobHeldUser"}),
+        100: lambda: fake.succeed("94_0", "94_1"),
+    }
+    held = "SLURM job 94_0 is held (JobHeldUser); 'scontrol release 94_0' lets it start, 'scancel 94_0' ends it"
+    assert sweep(2)[1][1:] == [held]
+
+
+def test_what_a_job_returns_is_its_failure(fake, sweep):
+    def end() -> None:
+        fake.arrays[0][0].failure = "ValueError: no luck"
+        fake.arrays[0][1].trace = "Job failed with trace:\n---\nTraceback\nModuleNotFoundError: No module named 'mine'\n---"
+        fake.succeed("94_0", "94_1")
+
+    fake.script = {5: end}
+    assert sweep(2)[0] == {0: "ValueError: no luck", 1: "job 94_1 failed: ModuleNotFoundError: No module named 'mine'"}
+
+
+def test_an_array_is_no_larger_than_slurm_allows(fake, sweep, monkeypatch):
+    monkeypatch.setattr(slurm, "max_array_size", lambda: 3)
+    fake.script = {second: lambda: fake.succeed(*fake.reasons) for second in range(1, 100)}
+    assert sweep(7)[0] == {}
+    assert [len(array) for array in fake.arrays] == [3, 3, 1]
+    fake.arrays.clear()
+    sweep(4, "hydra.sweeper.max_batch_size=2")
+    assert [len(array) for array in fake.arrays] == [2, 2]
+
+
+def test_an_interruption_cancels_what_has_not_ended(fake, sweep):
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    fake.script = {5: lambda: fake.succeed("94_1"), 20: interrupt}
+    with pytest.raises(KeyboardInterrupt):
+        sweep(3)
+    assert fake.cancelled == ["94_0", "94_2"]
+
+
+def test_a_lost_connection_leaves_the_jobs_to_the_cluster(fake, sweep):
+    def hang_up() -> None:
+        raise Terminated(signal.SIGHUP)
+
+    fake.script = {20: hang_up}
+    with pytest.raises(Terminated):
+        sweep(2)
+    assert fake.cancelled == []
+
+
+@pytest.mark.parametrize(
+    ("error", "way_out"),
+    [
+        (
+            "sbatch: error: Batch job submission failed: Invalid job array specification",
+            "hydra.sweeper.max_batch_size=100 submits so many at a time",
+        ),
+        ("sbatch: error: invalid partition specified: big", "hydra/launcher=joblib runs on this machine, basic one after the other"),
+    ],
+)
+def test_what_cannot_be_submitted_is_one_line(fake, sweep, monkeypatch, error, way_out):
+    def refuse(*arguments: object) -> None:
+        raise RuntimeError(error)
+
+    monkeypatch.setattr(fake, "map_array", refuse)
+    with pytest.raises(UsageError) as caught:
+        sweep(2)
+    assert str(caught.value) == f"the launcher could not start anything (RuntimeError: {error}); {way_out}"
+
+
+def test_a_job_that_is_stopped_at_its_time_limit_names_the_limit(tmp_path, monkeypatch):
+    """The handler of submitit raises in the middle of the run, which keeps it as its failure."""
+    (job,) = plan(["dataset=wine", f"out={tmp_path}"]).jobs
+    stopped = UncompletedJobError("Job not requeued because: timed-out too many times.")
+    RunDir(job.run_dir).fail(stopped)
+    log = tmp_path / "log.err"
+    log.touch()
+    monkeypatch.setattr(submitit, "JobEnvironment", lambda: SimpleNamespace(job_id="7_1", paths=SimpleNamespace(stderr=log)))
+    line = ApartFromMain(lambda config: stopped, {"timeout_min": 90}, None)(job.config)
+    assert line == f"job 7_1 met its time limit of 90 min; {AGAIN}; hydra.launcher.timeout_min=180 gives it more time; its log is {log}"
+    assert RunDir(job.run_dir).failure() == line
+
+
+def test_a_job_that_is_requeued_does_the_same_again():
+    task = ApartFromMain(str, {}, None)
+    delayed = task.checkpoint("config")  # type: ignore[arg-type]
+    assert (delayed.function, delayed.args) == (task, ("config",))
+
+
+def test_commands_that_are_missing_or_fail_are_no_answer(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert slurm.jobs_in_queue() is None and slurm.max_array_size() is None and slurm.state_of("1") == "UNKNOWN"
+    failing = tmp_path / "squeue"
+    failing.write_text("#!/bin/sh\necho slurm_load_jobs error: Unable to contact slurm controller >&2\nexit 1\n")
+    failing.chmod(0o755)
+    assert slurm.jobs_in_queue() is None
+
+
+@pytest.mark.parametrize(
+    ("scontrol", "sacct", "state"),
+    [
+        ("echo JobId=5 ArrayJobId=5 JobName=kdg JobState=TIMEOUT Reason=TimeLimit", "exit 1", "TIMEOUT"),
+        ("exit 1", "echo 'CANCELLED by 0'", "CANCELLED"),
+        ("exit 1", "echo OUT_OF_MEMORY", "OUT_OF_MEMORY"),
+        ("exit 1", "exit 1", "UNKNOWN"),
+        ("exit 1", "true", "UNKNOWN"),
+    ],
+)
+def test_a_state_is_read_from_the_controller_or_from_accounting(monkeypatch, tmp_path, scontrol, sacct, state):
+    for name, line in (("scontrol", scontrol), ("sacct", sacct)):
+        (tmp_path / name).write_text(f"#!/bin/sh\n{line}\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    assert slurm.state_of("5_0") == state
+
+
+@pytest.mark.parametrize("minutes", [1, 2, 3, 5, 10, 60, 1440])
+def test_a_job_has_a_part_of_its_time_before_the_signal_to_end(minutes):
+    """SLURM may send it 30 seconds early, and looks at its jobs each 30 seconds."""
+    delay = slurm.signal_delay(minutes, 120)
+    assert 1 <= delay <= 120 and 60 * minutes - delay - 30 >= 29
+    assert slurm.signal_delay(minutes, 1) == 1
+
+
+@pytest.mark.slow
+def test_a_single_run_goes_through_the_launcher_that_was_chosen(tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    tiny = ["dataset=wine", "parent.n_estimators=5", "ood=none", "metrics=default", "figures=none", "calibrator=none"]
+    assert main(["run", *tiny, "hydra/launcher=submitit_local"]) == 0
+    line = "kdg: 1 run through LocalLauncher, one core each; their logs are in outputs/.sweeps/.submitit/%j"
+    assert capfd.readouterr().err.splitlines()[0] == line
+    assert len(list(tmp_path.glob("outputs/.sweeps/.submitit/*/*_submitted.pkl"))) == 1
+
+
+def test_added_keys_of_the_launcher_are_no_part_of_a_run():
+    words = ["dataset=wine", "hydra/launcher=submitit_slurm", "+hydra.launcher.additional_parameters.reservation=night"]
+    planned = plan(words)
+    assert planned.jobs[0].overrides == ("dataset=wine",)
+    assert planned.base.hydra.launcher.additional_parameters == {"reservation": "night"}
+
+
+def test_a_full_disk_is_the_reason_of_a_lost_run(tmp_path, monkeypatch):
+    from kdgraph.runner import files, launch
+
+    (job,) = plan(["dataset=wine", f"out={tmp_path}"]).jobs
+    assert launch._why_lost(job) == "its process ended before it did; out of memory, or killed"
+
+    def full(**more: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(files.tempfile, "TemporaryFile", full)
+    assert launch._why_lost(job) == (
+        f"its process ended before it did; cannot write {job.run_dir.parent}: No space left on device; free some space "
+        "('kdg gc' deletes what no run needs) or name another folder with out=…, and give the same command again"
+    )
