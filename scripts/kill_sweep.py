@@ -6,10 +6,11 @@ Run it after changing the store, the claims, the run directory or how jobs are s
     .venv/bin/python scripts/kill_sweep.py --kills 5 --seeds 2
 
 The same command is started, killed with SIGKILL at a random moment, and started again: now all of its processes at once, now only the
-first, which leaves its workers behind; now side by side, now one after the other. The kills are spread over the whole sweep: each waits for
-a share of the runs to be done and then for a random while, so that they fall into the start, into runs and between them, on a fast machine
-as on a slow one. At the end every run must be there, with the same numbers and the same predictions to the last bit, no record that was
-there at a kill may have been written again, and nothing may be left of claims and temporary files. Exit code 1 if anything differs.
+first, which its workers have to notice; now side by side, now one after the other. The kills are spread over the whole sweep: each
+waits for a share of the runs to be done and then for a random while, so that they fall into the start, into runs and between them, on
+a fast machine as on a slow one. At the end every run must be there, with the same numbers and the same predictions to the last bit, no
+record that was there at a kill may have been written again, and nothing may be left of claims, temporary files and processes. Exit
+code 1 if anything differs.
 """
 
 from __future__ import annotations
@@ -51,9 +52,10 @@ def main() -> int:
     sweep = [*SWEEP, f"seed=range(0,{args.seeds})"]
     whole, disturbed = folder / "whole", folder / "disturbed"
     _finish(sweep, whole)
-    kills, kept = _disturb(sweep, disturbed, args.kills, 8 * args.seeds, random.Random(args.random))
+    groups: list[int] = []
+    kills, kept = _disturb(sweep, disturbed, args.kills, 8 * args.seeds, random.Random(args.random), groups)
     _finish(sweep, disturbed)
-    found = _differences(whole, disturbed, 8 * args.seeds) + _written_again(kept)
+    found = _differences(whole, disturbed, 8 * args.seeds) + _written_again(kept) + _still_there(groups)
     print(f"{kills} kills, {8 * args.seeds} runs: {len(found)} differences from an undisturbed sweep, {len(kept)} records seen at a kill")
     for line in found:
         print(f"  {line}")
@@ -73,12 +75,16 @@ def _finish(sweep: list[str], out: Path) -> None:
         raise SystemExit(f"the sweep in {out} ended with exit code {process.returncode}")
 
 
-def _disturb(sweep: list[str], out: Path, kills: int, runs: int, rng: random.Random) -> tuple[int, dict[Path, int]]:
-    """Start and kill; returns how often a living sweep was hit, and the inode of each record as it was first seen at a kill."""
+def _disturb(sweep: list[str], out: Path, kills: int, runs: int, rng: random.Random, groups: list[int]) -> tuple[int, dict[Path, int]]:
+    """Start and kill; returns how often a living sweep was hit, and the inode of each record as it was first seen at a kill.
+
+    The process group of each sweep is appended to ``groups``.
+    """
     kept: dict[Path, int] = {}
     for kill in range(kills):
         launcher = "basic" if rng.random() < 0.3 else "joblib"
         process = _start(sweep, out, f"hydra/launcher={launcher}")
+        groups.append(process.pid)
         _wait(process, out, int(runs * (kill + rng.random()) / kills), rng)
         if process.poll() is not None:
             return kill, kept
@@ -107,7 +113,7 @@ def _kill(process: subprocess.Popen[bytes], *, everyone: bool) -> None:
     if everyone:
         os.killpg(process.pid, signal.SIGKILL)
     else:
-        process.kill()  # its workers go on with what they have begun
+        process.kill()  # its workers end by themselves, some of them when the next sweep has begun
     process.wait()
 
 
@@ -125,6 +131,22 @@ def _differences(whole: Path, disturbed: Path, expected: int) -> list[str]:
     time.sleep(1)  # for a worker that was left behind
     left = [path for pattern in ("running.json", "error.txt", "*.claim", ".*.tmp") for path in disturbed.rglob(pattern)]
     return found + [f"{path.relative_to(disturbed)} was left" for path in left]
+
+
+def _still_there(groups: list[int], seconds: float = 20) -> list[str]:
+    """Return a line for each process group of a killed sweep that does not become empty."""
+    deadline = time.monotonic() + seconds
+    while (left := [group for group in groups if _has_processes(group)]) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    return [f"processes of the sweep with the number {group} were left" for group in left]
+
+
+def _has_processes(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 def _written_again(kept: dict[Path, int]) -> list[str]:

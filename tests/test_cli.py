@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import shlex
 import subprocess
 import sys
@@ -13,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from kdgraph.metrics import METRICS
+from kdgraph.runner.processes import this_process
 from kdgraph.runner.sealed import unseal
 
 TINY = [
@@ -214,7 +214,7 @@ def test_a_claim_that_was_left_behind_with_its_record_goes(kdg):
     record = json.loads(kdg("run", *TINY, "--json")[1])
     (folder,) = Path("outputs/spiral").glob(f"*/{record['run_id']}")
     claim = folder / "running.json"
-    claim.write_text(json.dumps({"pid": 1, "host": platform.node(), "start": "of a process that is gone"}))
+    claim.write_text(json.dumps({**this_process(), "start": "of a process that is gone"}))
     assert kdg("run", *TINY)[0] == 0 and not claim.exists()
 
 

@@ -11,12 +11,13 @@ from typing import Any
 
 import pytest
 import submitit
+from omegaconf import OmegaConf
 from submitit.core.utils import UncompletedJobError
 
 from kdgraph.cli import main
 from kdgraph.config import plan
 from kdgraph.errors import Terminated, UsageError
-from kdgraph.runner import cluster, slurm
+from kdgraph.runner import cluster, side_by_side, slurm
 from kdgraph.runner.cluster import ApartFromMain, run_through_submitit
 from kdgraph.runner.rundir import RunDir
 from kdgraph.runner.watch import Watch
@@ -334,6 +335,11 @@ def test_added_keys_of_the_launcher_are_no_part_of_a_run():
     planned = plan(words)
     assert planned.jobs[0].overrides == ("dataset=wine",)
     assert planned.base.hydra.launcher.additional_parameters == {"reservation": "night"}
+
+
+def test_a_launcher_of_another_plugin_needs_no_folder_of_logs():
+    launcher = OmegaConf.create({"_target_": "hydra_plugins.hydra_ray_launcher.ray_launcher.RayLauncher"})
+    assert side_by_side._line(launcher, 2, 1) == "2 runs through RayLauncher, one core each"
 
 
 def test_a_full_disk_is_the_reason_of_a_lost_run(tmp_path, monkeypatch):
