@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import signal
@@ -42,6 +43,20 @@ terminated by SIGTERM or SIGHUP.
 """.format(verbs="\n".join(f"  kdg {usage:27} {purpose}" for usage, purpose in VERBS.values()))
 
 
+_RIGHTS = "change the rights of the file or of its folder, or name another one"
+_SPACE = "free some space, and give the same command again"
+REMEDIES = {
+    errno.EACCES: _RIGHTS,
+    errno.EPERM: _RIGHTS,
+    errno.EROFS: _RIGHTS,
+    errno.ENOSPC: _SPACE,
+    errno.EDQUOT: _SPACE,
+    errno.ESTALE: "the file system lost it; give the same command again",
+    errno.EIO: "the device fails; name a folder on another one",
+}
+"""What to do about errors of the operating system that no program can prevent."""
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """``kdg``: do what the arguments say and return the exit code."""
     for stream in (sys.stdout, sys.stderr):
@@ -65,6 +80,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader, such as head, has seen enough
         sys.stderr.close()
         return 0
+    except OSError as error:
+        if error.filename is None or error.errno not in REMEDIES:
+            raise  # a mistake of ours
+        print(f"kdg: cannot use {error.filename}: {error.strerror}; {REMEDIES[error.errno]}", file=sys.stderr)
+        return 1
 
 
 @contextmanager

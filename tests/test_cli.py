@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shlex
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from kdgraph import cli
 from kdgraph.metrics import METRICS
 from kdgraph.runner.processes import this_process
 from kdgraph.runner.sealed import unseal
@@ -216,6 +218,31 @@ def test_a_claim_that_was_left_behind_with_its_record_goes(kdg):
     claim = folder / "running.json"
     claim.write_text(json.dumps({**this_process(), "start": "of a process that is gone"}))
     assert kdg("run", *TINY)[0] == 0 and not claim.exists()
+
+
+@pytest.mark.parametrize(
+    ("number", "way_out"),
+    [
+        (errno.EACCES, "Permission denied; change the rights of the file or of its folder, or name another one"),
+        (errno.ENOSPC, "No space left on device; free some space, and give the same command again"),
+        (errno.ESTALE, "Stale file handle; the file system lost it; give the same command again"),
+    ],
+)
+def test_an_error_of_the_operating_system_is_one_line(kdg, monkeypatch, number, way_out):
+    def fail(arguments: list[str]) -> int:
+        raise OSError(number, os.strerror(number), "shared/result.json")
+
+    monkeypatch.setattr(cli, "_verb", fail)
+    assert kdg("table") == (1, "", f"kdg: cannot use shared/result.json: {way_out}\n")
+
+
+def test_an_error_of_the_program_keeps_its_traceback(kdg, monkeypatch):
+    def fail(arguments: list[str]) -> int:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), "a file of ours")
+
+    monkeypatch.setattr(cli, "_verb", fail)
+    with pytest.raises(FileNotFoundError):
+        kdg("table")
 
 
 def test_list_shows_options_with_their_line(kdg):

@@ -11,6 +11,7 @@ import logging
 import signal
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -210,7 +211,8 @@ class _Batch:
             return
         ids = " ".join(slurm.arrays_of(names))
         if isinstance(error, Terminated) and error.signum == signal.SIGHUP:
-            self.watch.note(f"SLURM job {ids} stays in the queue; 'scancel {ids}' ends it")
+            with suppress(OSError):  # the terminal is gone
+                self.watch.note(f"SLURM job {ids} stays in the queue; 'scancel {ids}' ends it")
             return
         slurm.cancel(names)
         self.watch.note(f"SLURM job {ids} is cancelled")

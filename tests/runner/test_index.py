@@ -137,3 +137,13 @@ def test_where_the_environment_decides_too_nothing_is_remembered(composed, folde
 def test_a_single_run_needs_no_index():
     planned = plan(["dataset=wine"])
     assert Index.of(planned).path is None and Index.of(planned).known() == {}
+
+
+def test_an_index_that_cannot_be_written_costs_time_and_nothing_else(folder, composed, capsys):
+    """A read-only folder of finished runs can still be read."""
+    Path("outputs").mkdir()
+    Path("outputs/.sweeps").write_text("in the way of a folder")
+    assert main(["plan", "-m", *TABLE]) == 0
+    first = capsys.readouterr()
+    assert first.err == "" and main(["plan", "-m", *TABLE]) == 0
+    assert capsys.readouterr() == first and len(composed) == 4

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 TINY = ["dataset=wine", "parent.n_estimators=5", "ood=none", "metrics=default", "figures=none"]
 PARTS = """
-import os, time
+import errno, os, time
 from kdgraph.calibration import Uncalibrated
 
 class Troubled(Uncalibrated):
@@ -30,6 +30,13 @@ class Troubled(Uncalibrated):
         time.sleep(0.3)
         if self.trouble == "dies":
             os._exit(9)
+        if self.trouble == "full disk":
+            from kdgraph.runner import files
+
+            def full(path, content):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+
+            files.Path.write_bytes = full
         if self.trouble == "fails":
             raise RuntimeError("no luck")
         super()._fit_after(train, calibration)
@@ -97,6 +104,17 @@ def test_what_fails_is_told_and_leaves_the_others_alone(sweep, tmp_path):
     assert done.stdout.endswith("1 run in outputs\n")
     again = sweep("calibrator.trouble=none,fails", "hydra/launcher=basic")
     assert again.returncode == 1 and again.stdout.endswith("1 run in outputs, 1 of them done before\n")
+
+
+@pytest.mark.parametrize("launcher", ["joblib", "submitit_local"])
+def test_a_disk_that_is_too_full_for_the_failure_is_named_all_the_same(sweep, tmp_path, launcher):
+    done = sweep("calibrator.trouble='full disk'", "seed=0,1", f"hydra/launcher={launcher}")
+    assert done.returncode == 1 and n_done(tmp_path) == 0 and not list(tmp_path.rglob("error.txt"))
+    failures = [line for line in told(done) if line.startswith("  cannot write ")]
+    space = "No space left on device; free some space ('kdg gc' deletes what no run needs)"
+    rule = f"{space} or name another folder with out=…, and give the same command again"
+    assert len(failures) == 2 and all(line.startswith("  cannot write outputs/.store/calibrate/") for line in failures)
+    assert all(line.endswith(f".kdg: {rule}") for line in failures)
 
 
 def test_the_first_failure_can_end_it_all(sweep, tmp_path):
