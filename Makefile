@@ -81,6 +81,6 @@ $(VENV)/.run: pyproject.toml constraints.txt | $(VENV)/.created
 
 $(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/.created
 	@echo "installing kdgraph and what its tests need into $(VENV) (once; about a minute)"
-	@$(INSTALL) --editable '.[dev]'
+	@$(INSTALL) --editable '.[dev,peers]'
 	@$(COMPILE)
 	@touch $(VENV)/.run $@

@@ -30,7 +30,8 @@ itself requires these at exact versions, so its pin decides them all, and pins o
 def main() -> int:
     """Resolve for each Python and print one line for it."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    wanted = project["dependencies"] + project["optional-dependencies"]["dev"]
+    extras = project["optional-dependencies"]
+    wanted = project["dependencies"] + extras["dev"] + extras["peers"]
     pins = dict(line.split("==") for line in CONSTRAINTS.read_text().splitlines() if "==" in line)
     failed = False
     with tempfile.TemporaryDirectory() as wheels:

@@ -68,6 +68,9 @@ class CorrectedIntervals(Distribution):
     def at_levels(self, levels: np.ndarray) -> np.ndarray:  # noqa: D102
         return self.base.at_levels(levels)
 
+    def unknown_levels(self) -> tuple[float, float]:  # noqa: D102
+        return self.base.unknown_levels()
+
     def mean(self) -> np.ndarray:  # noqa: D102
         return self.base.mean()
 

@@ -68,13 +68,18 @@ class Distribution(ABC):
     def levels(self, y: np.ndarray | float) -> np.ndarray:
         """A number that orders values as ``cdf`` does, of y as in :meth:`cdf`: ``cdf(y)``, unless that is 0 or 1 to the last bit.
 
-        There a family that can still tell values apart gives a number below 0 or above 1, in a coordinate of its own.
+        There a family that can still tell values apart gives a number below 0 or above 1, in a coordinate of its own; infinity where it is
+        known that a value is beyond all that is possible, and not how far.
         """
         return self.cdf(y)
 
     def at_levels(self, levels: np.ndarray) -> np.ndarray:
         """The values that have these :meth:`levels`: Float[n, m] of Float[m], the same for every row, or of Float[n, m]."""
         return self.ppf(levels)
+
+    def unknown_levels(self) -> tuple[float, float]:
+        """Finite levels below and above, for values of which :meth:`levels` cannot tell how far out they are: 0 or 1, or infinite."""
+        return float(np.nextafter(0.0, 1.0)), float(np.nextafter(1.0, 0.0))
 
     def score_scale(self) -> Scores:
         """The scale of normal scores that :meth:`levels` have."""

@@ -10,6 +10,11 @@ from kdgraph.distributions.distribution import Distribution
 from kdgraph.distributions.row_steps import count_in_rows
 from kdgraph.distributions.rows import by_row, checked_levels, rows_at
 
+_SHORTEST = 1e-3
+"""Of the mean distance that all quantiles of a row together give a tail: what is shorter is a tie."""
+_NO_SPREAD = 1e-14
+"""Of the largest quantile: where all differ by less, rounding has made it of equal numbers."""
+
 
 class QuantileGrid(Distribution):
     """For each of n rows, quantiles at m levels: what a quantile regression gives.
@@ -70,21 +75,33 @@ class QuantileGrid(Distribution):
         inside = np.where(share < 1, np.minimum(v0 + share * (v1 - v0), v1), v1)  # at a level of the grid its quantile, to the bit
         first, last = self.grid[0], self.grid[-1]
         with np.errstate(divide="ignore"):  # the ends are infinite
-            left = np.log(np.minimum(wanted / first, 1.0)) * low
-            beyond = -np.log(np.minimum((1 - wanted) / (1 - last), 1.0)) * high
+            left = _times(np.log(np.minimum(wanted / first, 1.0)), low)
+            beyond = _times(-np.log(np.minimum((1 - wanted) / (1 - last), 1.0)), high)
         found = np.where(wanted < first, self.values[:, :1] + left, np.where(wanted > last, self.values[:, -1:] + beyond, inside))
         return found if q.ndim else found[:, 0]
 
     def levels(self, y: np.ndarray | float) -> np.ndarray:
-        """``cdf(y)``; where that is 0 or 1 to the last bit, log F(y) below 0, and 1 - log P(Y > y) above 1; see the base."""
+        """``cdf(y)``; where that is 0 or 1 to the last bit, log F(y) below 0, and 1 - log P(Y > y) above 1; see the base.
+
+        Where outer quantiles are tied, the tail beyond them has no length, and F is 0 or 1 just beyond: there it is as if the tail had the
+        length that the nearest different quantile gives it. Where all quantiles of a row are the same nothing is known of distances, and
+        it is -∞ below them and ∞ above.
+        """
         return self._of_values(self._levels, y)
 
     def at_levels(self, levels: np.ndarray) -> np.ndarray:  # noqa: D102 - as in the base
         levels = np.broadcast_to(levels, levels.shape if levels.ndim == 2 else (len(self), levels.size))
-        beyond = (levels < 0) | (levels > 1)
-        inside = self.ppf(np.where(beyond, 0.5, levels))
-        (low, high), below, above = self._tails(), np.log(self.grid[0]) - levels, levels - 1 + np.log(1 - self.grid[-1])
-        return np.where(levels < 0, self.values[:, :1] - low * below, np.where(levels > 1, self.values[:, -1:] + high * above, inside))
+        first, last, (low, high) = self.grid[0], self.grid[-1], self._reach()
+        inside = self.ppf(np.clip(levels, first, last))
+        with np.errstate(divide="ignore"):  # logarithms that are not taken
+            below = np.where(levels < 0, np.log(first) - levels, -np.log(np.clip(levels, 0, first) / first))
+            above = np.where(levels > 1, levels - 1 + np.log(1 - last), -np.log((1 - np.clip(levels, last, 1)) / (1 - last)))
+        outside = np.where(levels < first, self.values[:, :1] - _times(below, low), self.values[:, -1:] + _times(above, high))
+        return np.where((levels < first) | (levels > last), outside, inside)
+
+    def unknown_levels(self) -> tuple[float, float]:
+        """The levels of outcomes one mean excess below the first quantile, and above the last; see the base."""
+        return self.grid[0] / np.e, 1 - (1 - self.grid[-1]) / np.e
 
     def mean(self) -> np.ndarray:  # noqa: D102
         low, high = (tail[:, 0] for tail in self._tails())
@@ -106,23 +123,46 @@ class QuantileGrid(Distribution):
         step, gap = np.diff(self.values, axis=1), np.diff(self.grid)
         return step[:, :1] * (self.grid[0] / gap[0]), step[:, -1:] * ((1 - self.grid[-1]) / gap[-1])
 
+    def _reach(self) -> tuple[np.ndarray, np.ndarray]:
+        """Float[n, 1] twice: as :meth:`_tails`, but of a tail that is as good as none what the nearest quantile that differs gives it.
+
+        Ties are often exact, but interpolated quantiles differ by rounding, and a distance in units of that would be as good as infinite.
+        """
+        found, size = [], np.abs(self.values[:, [0, -1]]).max(axis=1, keepdims=True)
+        flat = self.values[:, -1:] - self.values[:, :1] <= _NO_SPREAD * size
+        for tail, (q, v) in zip(self._tails(), ((self.grid, self.values), (1 - self.grid[::-1], -self.values[:, ::-1])), strict=True):
+            lengths = q[0] * (v[:, 1:] - v[:, :1]) / (q[1:] - q[0])
+            long_enough = (lengths > _SHORTEST * lengths[:, -1:]).argmax(axis=1)
+            length = np.where(long_enough[:, None] == 0, tail, np.take_along_axis(lengths, long_enough[:, None], axis=1))
+            found.append(np.where(flat, 0.0, length))
+        return found[0], found[1]
+
     def _cdf(self, y: np.ndarray) -> np.ndarray:
+        below, above = self._beyond(y, self._tails())
+        above = np.where((self._tails()[1] == 0) & (y >= self.values[:, -1:]), np.inf, above)  # a tail without a length lies there
+        return self._with_tails(y, below, above)
+
+    def _with_tails(self, y: np.ndarray, below: np.ndarray, above: np.ndarray) -> np.ndarray:
+        """F, of values that are so far below the first quantile, and above the last, in units of the tails."""
         q0, q1, v0, v1 = self._around(y)
         share = np.where(v1 > v0, (y - v0) / np.where(v1 > v0, v1 - v0, 1.0), 1.0)
-        below, above = self._beyond(y)
-        above = np.where((self._tails()[1] == 0) & (y >= self.values[:, -1:]), np.inf, above)  # a tail without a length lies there
         inside = q0 + np.clip(share, 0, 1) * (q1 - q0)
         left, right = self.grid[0] * np.exp(-below), 1 - (1 - self.grid[-1]) * np.exp(-above)
         return np.where(below > 0, left, np.where(above > 0, right, inside))
 
     def _levels(self, y: np.ndarray) -> np.ndarray:
-        known, (below, above) = self._cdf(y), self._beyond(y)
-        known = np.where((known == 0) & np.isfinite(below), np.log(self.grid[0]) - below, known)
-        return np.where((known == 1) & (above > 0) & np.isfinite(above), 1 + above - np.log(1 - self.grid[-1]), known)
+        reach = self._reach()
+        below, above = self._beyond(y, reach)
+        for side, distance in zip(reach, (below, above), strict=True):
+            distance[(side == 0) & (distance > 0)] = np.inf  # all quantiles are the same
+        known = self._with_tails(y, below, above)
+        known = np.where((reach[1] == 0) & (y == self.values[:, -1:]), 1.0, known)
+        known = np.where((known == 0) & (below > 0), np.log(self.grid[0]) - below, known)
+        return np.where((known == 1) & (above > 0), 1 + above - np.log(1 - self.grid[-1]), known)
 
     def _pdf(self, y: np.ndarray) -> np.ndarray:
         q0, q1, v0, v1 = self._around(y)
-        far = np.exp(-sum(self._beyond(y)))
+        far = np.exp(-sum(self._beyond(y, self._tails())))
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             return np.where(far > 0, (q1 - q0) / (v1 - v0) * far, 0.0)
 
@@ -132,9 +172,9 @@ class QuantileGrid(Distribution):
         v0, v1 = (np.take_along_axis(self.values, at, axis=1) for at in (right - 1, right))
         return self.grid[right - 1], self.grid[right], v0, v1
 
-    def _beyond(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _beyond(self, y: np.ndarray, tails: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         """How far below the first quantile, and above the last, in units of the tails, from 0."""
-        low, high = (np.maximum(tail, np.finfo(np.float64).tiny) for tail in self._tails())
+        low, high = (np.maximum(tail, np.finfo(np.float64).tiny) for tail in tails)
         with np.errstate(over="ignore"):  # of a tail without a length all is infinitely far away
             return np.maximum(self.values[:, :1] - y, 0) / low, np.maximum(y - self.values[:, -1:], 0) / high
 
@@ -143,3 +183,8 @@ class QuantileGrid(Distribution):
         if values.ndim == 2:
             return function(values)
         return function(np.broadcast_to(values, len(self))[:, None])[:, 0]
+
+
+def _times(excess: np.ndarray, length: np.ndarray) -> np.ndarray:
+    """Their product; 0 of a tail without a length, also at its end, where the excess is infinite."""
+    return np.where(length > 0, excess, 0.0) * length

@@ -12,6 +12,9 @@ from kdgraph.distributions.rows import blocks, by_row, checked_levels, rows_at
 from kdgraph.distributions.scores import OfSamples
 from kdgraph.distributions.weighted import crps_of_samples, mean_of_samples, var_of_samples
 
+_NO_SPREAD = 1e-14
+"""Of the largest value: a smaller standard deviation is what rounding has made of equal numbers."""
+
 
 class WeightedSamples(Distribution):
     """The weighted empirical distribution of m values for each of n rows.
@@ -71,14 +74,18 @@ class WeightedSamples(Distribution):
         return found if q.ndim else found[:, 0]
 
     def levels(self, y: np.ndarray | float) -> np.ndarray:
-        """Linear between the middles of the steps; below 0 and above 1 standard deviations beyond the smallest and the largest value."""
+        """Linear between the middles of the steps; below 0 and above 1 standard deviations beyond the smallest and the largest value.
+
+        Beyond values that are all the same it is infinite: nothing is known of distances there.
+        """
         return self._of_values(self._levels, y)
 
     def at_levels(self, levels: np.ndarray) -> np.ndarray:  # noqa: D102 - as in the base
         levels = np.broadcast_to(levels, levels.shape if levels.ndim == 2 else (len(self), levels.size))
         middle, unit = self._middles(), self._unit()
         inside = _between(middle, self.x, levels)
-        return np.where(levels < 0, self.x[:, :1] + unit * levels, np.where(levels > 1, self.x[:, -1:] + unit * (levels - 1), inside))
+        below, above = (np.where(unit > 0, beyond, 0.0) for beyond in (np.minimum(levels, 0), np.maximum(levels - 1, 0)))  # 0 · ∞
+        return np.where(levels < 0, self.x[:, :1] + unit * below, np.where(levels > 1, self.x[:, -1:] + unit * above, inside))
 
     def score_scale(self) -> OfSamples:  # noqa: D102 - as in the base
         return OfSamples.steps(self.x.shape[1])
@@ -106,7 +113,9 @@ class WeightedSamples(Distribution):
     def _levels(self, values: np.ndarray) -> np.ndarray:
         low, high, unit = self.x[:, :1], self.x[:, -1:], self._unit()
         inside = _between(self.x, self._middles(), values)
-        return np.where(values < low, (values - low) / unit, np.where(values > high, 1 + (values - high) / unit, inside))
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # of values that are all the same
+            below, above = (values - low) / unit, 1 + (values - high) / unit
+        return np.where(values < low, below, np.where(values > high, above, inside))
 
     def _middles(self) -> np.ndarray:
         """Float[n, m]: the middles of the steps, which are in (0, 1) also where the first or the last has no weight."""
@@ -114,9 +123,9 @@ class WeightedSamples(Distribution):
         return np.clip(middle, np.finfo(np.float64).tiny, np.nextafter(1.0, 0.0))
 
     def _unit(self) -> np.ndarray:
-        """Float[n, 1]: standard deviations; 1 where all values are the same."""
-        spread = np.sqrt(self.var())[:, None]
-        return np.where(spread > 0, spread, 1.0)
+        """Float[n, 1]: standard deviations; 0 where values are the same, but for what rounding has made of them."""
+        spread, size = np.sqrt(self.var())[:, None], np.abs(self.x[:, [0, -1]]).max(axis=1, keepdims=True)
+        return np.where(spread > _NO_SPREAD * size, spread, 0.0)
 
 
 def _between(x: np.ndarray, y: np.ndarray, at: np.ndarray) -> np.ndarray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from inspect import getattr_static
 from typing import Any
 
 import numpy as np
@@ -123,6 +124,19 @@ class ScipyFamily(Distribution):
         return getattr(stats, self.family)
 
 
+def is_frozen_family(given: Any) -> bool:
+    """Return whether ``given`` is a frozen continuous family of scipy.stats, which ScipyFamily takes.
+
+    Attributes are looked up without ``__getattr__``: distributions of ngboost return None for a name that they do not have, or pass it on
+    to the frozen distribution inside.
+    """
+    from scipy import stats
+
+    dist, args, kwds = (getattr_static(given, name, None) for name in ("dist", "args", "kwds"))
+    known = isinstance(dist, stats.rv_continuous) and isinstance(getattr(stats, dist.name, None), type(dist))
+    return known and args is not None and kwds is not None
+
+
 def as_distribution(given: Any) -> Distribution:
     """What a regressor's ``predict_dist`` gave, as a :class:`Distribution`: one as it is, a frozen one of scipy.stats as its family.
 
@@ -133,6 +147,6 @@ def as_distribution(given: Any) -> Distribution:
     """
     if isinstance(given, Distribution):
         return given
-    if hasattr(given, "dist") and hasattr(given, "args") and hasattr(given, "kwds"):
+    if is_frozen_family(given):
         return ScipyFamily.of_frozen(given)
     raise TypeError(f"predict_dist must give a kdgraph Distribution or a frozen distribution of scipy.stats, got {type(given).__name__}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
+from inspect import getattr_static
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from kdgraph.distributions import Distribution, Normal, QuantileGrid, WeightedSamples, as_distribution
+from kdgraph.distributions.scipy_families import is_frozen_family
 from kdgraph.errors import ParameterError
 from kdgraph.parameters import OpenFraction, check_parameters
 from kdgraph.parents.accepts import allows_missing
@@ -107,17 +109,22 @@ def distribution_of(predicted: Any, levels: Sequence[float] | None = None) -> Di
         return predicted
     if isinstance(predicted, tuple):
         return _normal(*predicted)
-    if isinstance(predicted, np.ndarray | list) or hasattr(predicted, "to_numpy"):
+    if isinstance(predicted, np.ndarray | list) or _has(predicted, "to_numpy"):
         values = np.asarray(predicted, dtype=np.float64)
         if values.ndim != 2:
             raise TypeError(f"predictions must have samples or quantiles for each row, of shape (n, m), got {values.shape}")
         return WeightedSamples(values) if levels is None else QuantileGrid(np.asarray(levels), values)
-    for each in (getattr(predicted, "dist", None), predicted):  # ngboost's passes on what it is asked, and looks frozen itself
-        if hasattr(each, "dist") and hasattr(each, "args") and hasattr(each, "kwds"):
+    for each in (getattr_static(predicted, "dist", None), predicted):
+        if is_frozen_family(each):
             return as_distribution(each)
-    if hasattr(predicted, "cdf") and hasattr(predicted, "ppf"):
+    if callable(getattr(predicted, "cdf", None)) and callable(getattr(predicted, "ppf", None)):
         return Given(predicted)
     raise TypeError(f"predictions must have cdf and ppf, or be an array of samples, got {type(predicted).__name__}")
+
+
+def _has(given: Any, name: str) -> bool:
+    """Whether it has such an attribute itself: ``__getattr__`` may return something for any name, as that of ngboost's distributions."""
+    return getattr_static(given, name, None) is not None
 
 
 def _normal(*given: Any) -> Normal:

@@ -12,8 +12,6 @@ from sklearn.utils import check_random_state
 from kdgraph.distributions import Distribution
 from kdgraph.metrics.regression import distance_to_uniform
 
-_INSIDE = np.nextafter(0.0, 1.0), np.nextafter(1.0, 0.0)
-"""The smallest and the largest number in (0, 1)."""
 _STEP = 1e-9
 """Where F rises by more from just below an outcome to the outcome itself, it has a step there; rounding makes less than 1e-15."""
 _AT_AN_END = 1e-12
@@ -52,7 +50,8 @@ def pits_of(base: Distribution, y: np.ndarray, random_state: Any = None, *, stac
 
     Notes
     -----
-    Those so far out that the predicted family cannot tell how far are the nearest number inside (0, 1), with a warning.
+    Those so far out that the predicted family cannot tell how far have the level that :meth:`Distribution.unknown_levels
+    <kdgraph.distributions.Distribution.unknown_levels>` gives, by default the nearest number inside (0, 1), with a warning.
 
     Where F has a step at y, as an ensemble has where several members say the same number, such as no rain, the PIT value is drawn
     uniformly between the lower and the upper end of the step: then PIT values of a forecaster that is right are uniform, and recalibration
@@ -70,7 +69,8 @@ def pits_of(base: Distribution, y: np.ndarray, random_state: Any = None, *, stac
     if at_step.any():
         drawn = check_random_state(random_state).uniform(size=len(y))
         pits = np.where(at_step, bottom + drawn * (top - bottom), upper)
-    known = np.where(pits == 0, _INSIDE[0], np.where(pits == 1, _INSIDE[1], pits))
+    lowest, highest = base.unknown_levels()
+    known = np.where((pits == 0) | (pits == -np.inf), lowest, np.where((pits == 1) | (pits == np.inf), highest, pits))
     clipped = int((known != pits).sum())
     if clipped:
         warnings.warn(

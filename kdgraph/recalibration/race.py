@@ -36,7 +36,8 @@ class Race:
     @property
     def largest_as_good(self) -> int:
         """The largest setting that is at most one standard error behind the best."""
-        return max(setting for setting in self.mean if self.mean[setting] - self.mean[self.best] <= self.error[setting])
+        with np.errstate(invalid="ignore"):  # where all means are infinite, all settings are as good
+            return max(setting for setting in self.mean if not np.subtract(self.mean[setting], self.mean[self.best]) > self.error[setting])
 
 
 def race(settings: list[int], scores: Callable[[list[int], slice], np.ndarray], n: int, most: float) -> Race:
@@ -45,7 +46,8 @@ def race(settings: list[int], scores: Callable[[list[int], slice], np.ndarray], 
     Parameters
     ----------
     settings : what there is to choose from; also what a row costs with each of them.
-    scores : Float[s, r] of s settings and of consecutive rows, in random order; smaller is better.
+    scores : Float[s, r] of s settings and of consecutive rows, in random order; smaller is better. Infinite ones, as of distributions
+        without a mean, are worse than all others, and as good as each other; so is NaN.
     n : how many rows there are.
     most : what all rows together may cost: no round begins that would take more, but the first.
 
@@ -66,17 +68,28 @@ def race(settings: list[int], scores: Callable[[list[int], slice], np.ndarray], 
     known: dict[int, np.ndarray] = {}
     while seen < n and (not seen or (len(running) > 1 and spent + sum(running) * min(_ROUND, n - seen) <= most)):
         rows = slice(seen, min(seen + _ROUND, n))
-        table = np.concatenate([table, scores(running, rows)], axis=1)
+        table = np.concatenate([table, np.nan_to_num(scores(running, rows), nan=np.inf, posinf=np.inf, neginf=-np.inf)], axis=1)
         seen, spent = rows.stop, spent + sum(running) * (rows.stop - seen)
         known |= dict(zip(running, table, strict=True))
-        behind = table - table[table.mean(axis=1).argmin()]
+        leader = int(table.mean(axis=1).argmin())
+        behind = _differences(table, table[leader])
         stays = behind.mean(axis=1) <= _OUT * _standard_error(behind)
+        stays[leader] = True
         running, table = [setting for setting, stay in zip(running, stays, strict=True) if stay], table[stays]
     best = known[running[int(table.mean(axis=1).argmin())]]
-    differences = {setting: known[setting] - best[: len(known[setting])] for setting in sorted(known)}
+    differences = {setting: _differences(known[setting], best[: len(known[setting])]) for setting in sorted(known)}
     mean = {setting: float(best.mean() + difference.mean()) for setting, difference in differences.items()}
     return Race(mean, {setting: float(_standard_error(difference)) for setting, difference in differences.items()}, seen)
 
 
+def _differences(scores: np.ndarray, best: np.ndarray) -> np.ndarray:
+    """``scores - best``, and 0 where both are infinite."""
+    with np.errstate(invalid="ignore"):
+        difference = scores - best
+    return np.where(np.isnan(difference), 0.0, difference)
+
+
 def _standard_error(values: np.ndarray) -> np.ndarray:
-    return values.std(axis=-1) / np.sqrt(max(values.shape[-1] - 1, 1))
+    """Of means over the last axis; 0 of infinite differences, whose mean is infinite without a doubt."""
+    with np.errstate(invalid="ignore"):
+        return np.nan_to_num(values.std(axis=-1) / np.sqrt(max(values.shape[-1] - 1, 1)))

@@ -85,3 +85,55 @@ def test_what_is_refused(levels):
         QuantileGrid(np.array(levels), np.zeros((1, len(levels))))
     with pytest.raises(ValueError, match="values must have 5 finite numbers a row"):
         QuantileGrid(LEVELS, np.full((1, 5), np.nan))
+
+
+TIED = np.array([[0.0, 0.0, 1.0, 2.0, 4.0], [0.0, 1.0, 2.0, 4.0, 4.0], [3.0, 3.0, 3.0, 3.0, 3.0]])
+
+
+def test_tied_quantiles_are_a_point_mass_of_the_distribution_itself():
+    said = QuantileGrid(LEVELS, TIED)
+    np.testing.assert_allclose(said.cdf(0.0), [0.2, 0.05, 0])
+    np.testing.assert_allclose(said.cdf(np.array([-1e-9, 4.0, 3.0])), [0, 1, 1])
+    np.testing.assert_allclose([said.mean()[2], said.var()[2]], [3, 0], atol=1e-12)
+    assert said.ppf(np.array([0.0, 1.0]))[2].tolist() == [3, 3]
+    np.testing.assert_allclose(said.crps(np.array([0.0, 0.0, 5.5]))[2], 2.5, rtol=1e-7)
+
+
+def test_beyond_tied_quantiles_levels_go_on_in_units_of_the_nearest_that_differ():
+    """Tails of .05 (1 - 0) / (.5 - .05) below the first row, and of .1 (4 - 2) / (.9 - .5) above the second one."""
+    said = QuantileGrid(LEVELS, TIED[:2])
+    low, high = 0.05 / 0.45, 0.1 * 2 / 0.4
+    assert said.levels(np.array([-2 * low, 0.0]))[0] == pytest.approx(0.05 * np.exp(-2))
+    assert said.levels(np.array([0.0, 4 + 3 * high]))[1] == pytest.approx(1 - 0.1 * np.exp(-3))
+    y = np.array([[-100.0, -2.0, 1.5, 5.0, 600.0], [-100.0, -0.1, 1.5, 4.5, 600.0]])
+    levels = said.levels(y)
+    assert (np.diff(levels, axis=1) > 0).all() and np.isfinite(levels).all()
+    np.testing.assert_allclose(said.at_levels(levels), y, rtol=1e-9)
+
+
+def test_nearly_tied_quantiles_are_as_tied_ones():
+    """Interpolated quantiles differ by rounding, and in units of that any distance would be infinite; to three digits of the gaps."""
+    nudged = TIED + np.array([0, 1e-16, 0, 0, 0])
+    y = np.array([-3.0, 9.0, 4.0])
+    np.testing.assert_allclose(QuantileGrid(LEVELS, nudged)[:2].levels(y[:2]), QuantileGrid(LEVELS, TIED)[:2].levels(y[:2]), rtol=1e-3)
+    flat = QuantileGrid(LEVELS, 0.3 + np.array([[0, 0, 0, 1e-17, 5e-17]]))
+    assert flat.levels(np.array([[0.1, 0.4]])).tolist() == [[-np.inf, np.inf]]
+
+
+def test_of_one_point_no_distance_is_known():
+    said = QuantileGrid(LEVELS, TIED[2:])
+    assert said.levels(np.array([[2.9, 3.0, 1e6]])).tolist() == [[-np.inf, 1, np.inf]]
+    assert said.at_levels(np.array([-np.inf, -9.0, 0.0, 0.3, 1.0, 9.0, np.inf])).tolist() == [[3.0] * 7]
+    lowest, highest = said.unknown_levels()
+    assert (lowest, highest) == (pytest.approx(0.05 / np.e), pytest.approx(1 - 0.1 / np.e))
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.sampled_from([0.0, 1.0, 2.5]), min_size=5, max_size=5), st.floats(-20, 3))
+def test_levels_order_values_as_the_distribution_function_does(values, y):
+    said, steps = QuantileGrid(LEVELS, np.array([values])), np.array([[-30.0, y, y + 0.5, 3.6]])  # far above, 1 - F has no digits
+    levels, cdf = said.levels(steps)[0], said.cdf(steps)[0]
+    assert (levels[1:] >= levels[:-1]).all() and (cdf[1:] >= cdf[:-1]).all()
+    if len(set(values)) > 1:
+        assert np.isfinite(levels).all()
+        np.testing.assert_allclose(said.at_levels(levels[None]), steps, rtol=1e-7, atol=1e-7)

@@ -55,9 +55,12 @@ def test_recalibration_leaves_the_range_of_an_ensemble_that_is_too_narrow():
     assert one.cdf(y).tolist() == [0, 0, 1, 1]
 
 
-def test_values_that_are_all_the_same():
-    one = WeightedSamples(np.full((1, 3), 2.0))
-    assert one.levels(np.array([3.0]))[0] == 2.0 and one.at_levels(np.array([2.0]))[0, 0] == 3.0 and 0 < one.levels(2.0)[0] < 1
+@pytest.mark.parametrize("value", [2.0, 0.1 + 0.2, 0.0])
+def test_of_values_that_are_all_the_same_no_distance_is_known(value):
+    one = WeightedSamples(np.full((1, 3), value))
+    assert one.levels(np.array([[value - 1, value + 1e9]])).tolist() == [[-np.inf, np.inf]]
+    assert one.at_levels(np.array([-np.inf, -5.0, 0.5, 2.0, np.inf])).tolist() == [[value] * 5]
+    assert 0 < one.levels(value)[0] < 1
 
 
 def test_without_weights_they_are_equal_to_the_bit_and_one_number():

@@ -7,10 +7,10 @@ import pytest
 from scipy import stats
 from sklearn.base import BaseEstimator, RegressorMixin
 
-from kdgraph.distributions import Distribution, Normal, ScipyFamily, WeightedSamples
+from kdgraph.distributions import Distribution, Normal, QuantileGrid, ScipyFamily, WeightedSamples
 from kdgraph.metrics import coverage
 from kdgraph.parents import GaussianLinear, NearestOutcomes
-from kdgraph.recalibration import GlobalPit, IsotonicPit, LocalPit
+from kdgraph.recalibration import ConformalPit, GlobalPit, IsotonicPit, LocalPit
 from kdgraph.recalibration.pits import pits_of
 
 RECALIBRATORS = [GlobalPit, IsotonicPit, lambda parent, **more: LocalPit(parent, k=400, **more)]
@@ -111,3 +111,57 @@ def test_families_without_steps_are_as_they_were():
         at_end = pits_of(ScipyFamily("gamma", {"a": np.ones(3)}), np.array([0.0, 1.0, 2.0]))
     assert at_end.n_clipped == 1 and (at_end.values > 0).all()
     assert "pit_beyond" not in GlobalPit(GaussianLinear(), random_state=0).fit(np.arange(20.0)[:, None], np.arange(20.0) ** 2).describe()
+
+
+class Tied(RegressorMixin, BaseEstimator):
+    """Quantiles of a normal distribution around x, of which rows with X[:, 1] = 1 have tied outer ones, and those with 2 only one."""
+
+    levels = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
+
+    def fit(self, X, y):
+        self.n_features_in_ = X.shape[1]
+        return self
+
+    def predict_dist(self, X) -> QuantileGrid:
+        values = X[:, :1] + stats.norm.ppf(self.levels)
+        tied = values[:, [1, 1, 2, 3, 3]]
+        one = values[:, [2, 2, 2, 2, 2]]
+        return QuantileGrid(self.levels, np.where(X[:, 1:] == 1, tied, np.where(X[:, 1:] == 2, one, values)))
+
+
+@pytest.mark.parametrize("n_tied", [1, 60])
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
+@pytest.mark.parametrize("recalibrator", [*RECALIBRATORS, lambda parent, **more: ConformalPit(parent, GlobalPit(None), **more)])
+def test_ties_of_outer_quantiles_cost_no_more_than_their_rows(recalibrator, unit, n_tied):
+    """One tied calibration row far out, or 60 of 400: means stay near to the truth, whatever the unit of y; 0.35 standard deviations is
+    what the atoms of 60 rows, one mean excess or ten beyond the others, may move them; an infinite or unbounded level moves them by 1e2.
+    """
+    rng = np.random.default_rng(3)
+    X = np.column_stack([rng.normal(size=800), np.zeros(800)])
+    y = X[:, 0] + rng.normal(size=800)
+    X[:n_tied, 1], y[0] = 1, X[0, 0] - 5
+    X[400, 1], X[401, 1] = 1, 2
+
+    class Scaled(Tied):
+        def predict_dist(self, X):
+            said = super().predict_dist(X)
+            return QuantileGrid(self.levels, said.values * unit)
+
+    parent = Scaled().fit(X, y)
+    model = recalibrator(parent, random_state=0).fit(X[:400], unit * y[:400], X_calibration=X[:400], y_calibration=unit * y[:400])
+    said = model.predict_dist(X[400:])
+    assert np.isfinite(said.crps(unit * y[400:])).all() and np.isfinite(said.var()).all()
+    np.testing.assert_allclose(said.mean() / unit, X[400:, 0], atol=0.35)
+    assert all(np.isfinite(end).all() for end in said.interval(0.5))
+    assert said.crps(unit * y[400:]).mean() < 0.65 * unit  # of the truth 0.56, and no more of a hundred ties
+
+
+def test_a_point_mass_on_the_wrong_side_is_counted_and_one_on_the_outcome_is_drawn():
+    base = QuantileGrid(Tied.levels, np.repeat([[0.0], [1.0], [2.0]], 5, axis=1))
+    with pytest.warns(UserWarning, match=r"^2 of 3 calibration rows lie where the predicted distribution function is 0 or 1"):
+        found = pits_of(base, np.array([-7.0, 1.0, 1e9]), 0)
+    assert found.n_clipped == 2 and found.n_at_steps == 1
+    np.testing.assert_allclose(found.values[[0, 2]], [0.05 / np.e, 1 - 0.05 / np.e])
+    assert 0 < found.values[1] < 1
+    draws = [pits_of(base[1:2], np.ones(1), seed).values[0] for seed in range(200)]
+    assert stats.kstest(draws, "uniform").statistic < 1.63 / np.sqrt(200)  # exceeded in 1 of 100 cases, of other seeds

@@ -61,3 +61,15 @@ def test_it_costs_no_more_than_is_said_but_for_the_first_round():
 
 def test_equal_scores_give_the_largest():
     assert run(np.zeros((4, 10)))[0].largest_as_good == 4 == run(np.zeros((4, 1)))[0].best
+
+
+def test_infinite_scores_are_the_worst_and_equal_to_each_other():
+    """Distributions without a mean have an infinite CRPS: nothing can be chosen by it, and nothing fails."""
+    numbers = scores_of([0.0, 0.0, 5.0], 2500)
+    some, every = numbers.copy(), np.full_like(numbers, np.inf)
+    some[1] = np.nan
+    assert run(some)[0].largest_as_good == 1 and run(some)[0].mean[2] == np.inf
+    assert run(every)[0].best == run(every)[0].largest_as_good == 3
+    for table in (every, np.where(np.arange(2500) == 1200, np.inf, numbers)):
+        found, _ = run(table)
+        assert set(found.error.values()) <= {0.0} or np.isfinite(list(found.error.values())).all()
