@@ -15,7 +15,9 @@ from hypothesis import settings
 
 from tests.data.openml.server import Server, serve
 
-os.environ["XDG_CONFIG_HOME"] = tempfile.mkdtemp(prefix="kdgraph-tests-")  # before openml is imported, which makes a folder there
+# Before openml is imported, which makes a folder there; the key for models is made there too, and no test uses one of the real user's.
+os.environ["XDG_CONFIG_HOME"] = tempfile.mkdtemp(prefix="kdgraph-tests-")
+os.environ.pop("KDGRAPH_KEY_FILE", None)
 
 import openml  # before a test captures stderr: what it logs when it is imported would be taken for the command's
 

@@ -39,9 +39,10 @@ class ScipyFamily(Distribution):
         if len(shape) != 1:
             raise ValueError(f"parameters must be one number a row, got shapes {[value.shape for value in given.values()]}")
         object.__setattr__(self, "parameters", {name: np.array(np.broadcast_to(value, shape)) for name, value in given.items()})
-        self._check()
+        self.check()
 
-    def _check(self) -> None:
+    def check(self) -> None:
+        """Raise ValueError unless scipy.stats has this family, and it a distribution for each row of parameters."""
         from scipy import stats
 
         found = getattr(stats, self.family, None)

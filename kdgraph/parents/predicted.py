@@ -19,6 +19,8 @@ from kdgraph.parents.accepts import allows_missing
 
 METHODS = ("predict_dist", "pred_dist")
 """Of regressors that predict distributions, kdgraph's and ngboost's; the first that is there is asked."""
+_PREDICTS = ("predict", "pred_", "sample")
+"""Beginnings of names of methods that predict or draw and do nothing else."""
 _NARROWEST = 1e-12
 """Standard deviation over mean, at least."""
 _PARTS = 64
@@ -179,6 +181,13 @@ class PredictiveRegressor(RegressorMixin, BaseEstimator):
         self.method = method
         self.arguments = arguments
         self.levels = levels
+
+    def called_names(self) -> list[str]:
+        """Return the method of the regressor that :meth:`predict_dist` calls by its name, unless it is one that predicts."""
+        if self.method is None or self.method.startswith(_PREDICTS):
+            return []
+        cls = type(getattr(self, "regressor_", self.regressor))
+        return [f"{cls.__module__}:{cls.__qualname__}.{self.method}"]
 
     def fit(self, X, y, **more: Any):
         """Fit the regressor to X: Float[n, d], or what it takes, and y: Float[n]; ``more`` goes to it too.

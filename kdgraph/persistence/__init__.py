@@ -1,4 +1,8 @@
-"""Fitted models in files that run no code when they are read: arrays and JSON.
+"""Fitted models in files of arrays and JSON; nothing is unpickled.
+
+Reading a model can run code of its maker's choosing all the same, as estimators are programs that do what their state makes them do. So a
+file carries a digest of its maker's key, and :func:`load` refuses one that another user or another machine has made unless it is trusted
+(``trust=True``). See :mod:`kdgraph.persistence.keys` for the key, and for how a group shares one.
 
 >>> from tempfile import TemporaryDirectory
 >>> from sklearn.datasets import load_iris
@@ -13,6 +17,19 @@ array([0])
 """
 
 from kdgraph.persistence.errors import CannotLoad, CannotSave, Damaged, Untrusted
-from kdgraph.persistence.model_file import Loaded, load, read, save, to_bytes
+from kdgraph.persistence.keys import UnusableKey
+from kdgraph.persistence.model_file import Loaded, load, no_key, read, save, to_bytes
 
-__all__ = ["CannotLoad", "CannotSave", "Damaged", "Loaded", "Untrusted", "load", "read", "save", "to_bytes"]
+__all__ = [
+    "CannotLoad",
+    "CannotSave",
+    "Damaged",
+    "Loaded",
+    "Untrusted",
+    "UnusableKey",
+    "load",
+    "no_key",
+    "read",
+    "save",
+    "to_bytes",
+]

@@ -1,8 +1,13 @@
-"""The classes that may be made from a file, by name: nothing is imported before its name was found here."""
+"""The classes that may be made from a file, by name: nothing is imported before its name was found here.
+
+This is the second line of defence, behind the keyed digest of :mod:`kdgraph.persistence.keys`: also a file whose origin somebody trusts is
+made of public estimators, layers and kdgraph's own models, and of what its reader, or this user's own run, has named beside them.
+"""
 
 from __future__ import annotations
 
 import copyreg
+import re
 from collections.abc import Iterable, Sequence
 from importlib import import_module
 from types import FunctionType
@@ -12,19 +17,61 @@ import numpy as np
 
 from kdgraph.persistence.errors import CannotLoad, CannotSave, Untrusted
 
-_PACKAGES = ("kdgraph", "sklearn", "torch.nn.modules")
+_KDGRAPH = (
+    *("answers", "calibration", "data", "density", "detection", "distributions", "features", "geometry", "metrics"),
+    *("parents", "recalibration", "smoothing"),
+)
+"""Packages of kdgraph that models are made of (networks hold the data set that their outliers came from); nothing of the command line."""
+_KDGRAPH_BARRED = (
+    "kdgraph.data.files",
+    "kdgraph.data.openml.client",
+    "kdgraph.geometry.listener",
+    "kdgraph.parents.networks.checkpoint",
+    "kdgraph.parents.networks.progress",
+)
+"""Modules and packages among these whose objects read, write or fetch files, or watch a computation."""
+_SKLEARN = (
+    *("calibration", "cluster", "compose", "covariance", "cross_decomposition", "decomposition", "discriminant_analysis", "dummy"),
+    *("ensemble", "feature_extraction", "feature_selection", "frozen", "gaussian_process", "impute", "isotonic", "kernel_approximation"),
+    *("kernel_ridge", "linear_model", "manifold", "mixture", "model_selection", "multiclass", "multioutput", "naive_bayes", "neighbors"),
+    *("neural_network", "pipeline", "preprocessing", "random_projection", "semi_supervised", "svm", "tree"),
+)
+_SKLEARN_MODULES = ("sklearn._loss.link", "sklearn._loss.loss")
+"""Packages of scikit-learn's estimators, and modules of their losses, whose public classes a model may be made of."""
+_SKLEARN_ALSO = frozenset(
+    f"sklearn.{name}"
+    for name in (
+        "calibration:_CalibratedClassifier",
+        "calibration:_SigmoidCalibration",
+        "calibration:_TemperatureScaling",
+        "cluster._birch:_CFNode",
+        "cluster._birch:_CFSubcluster",
+        "cluster._bisect_k_means:_BisectingTree",
+        "ensemble._hist_gradient_boosting.binning:_BinMapper",
+        "gaussian_process._gpc:_BinaryGaussianProcessClassifierLaplace",
+        "metrics._scorer:_CurveScorer",
+        "metrics._scorer:_PassthroughScorer",
+        "metrics._scorer:_Scorer",
+        "utils._bunch:Bunch",
+        "utils._metadata_requests:MetadataRequest",
+        "utils._metadata_requests:MethodMetadataRequest",
+    )
+)
+"""Classes of other packages, and private ones, that fitted estimators hold. A scorer calls a method by a name that it holds: which ones,
+:mod:`kdgraph.persistence.state` checks."""
+_TORCH = "torch.nn.modules"
 _FUNCTIONS_OF = (
-    "sklearn.cluster._kmeans",
     "sklearn.feature_selection._mutual_info",
     "sklearn.feature_selection._univariate_selection",
     "sklearn.metrics._classification",
     "sklearn.metrics._ranking",
+    "sklearn.metrics._regression",
     "sklearn.metrics.pairwise",
     "torch.nn.functional",
 )
-"""Modules whose functions a model may keep; others of scikit-learn and torch fetch data or write files."""
-_BARRED = ("tests", "conftest", "externals")
-"""Parts of these packages that no model is made of."""
+"""Modules whose public functions a model may keep; others of scikit-learn and torch fetch data or write files."""
+_FUNCTIONS = ("sklearn.cluster._kmeans:_kmeans_single_elkan", "sklearn.cluster._kmeans:_kmeans_single_lloyd")
+_NAME = re.compile(r"[\w.]+:[\w.]+")
 _HEAP_TYPE = 1 << 9
 """Flag of a type that is no compiled one (Py_TPFLAGS_HEAPTYPE)."""
 BUILTIN = {kind.__name__: kind for kind in (bool, int, float, complex, str, bytes, list, tuple, dict, set)}
@@ -76,27 +123,63 @@ def is_its_fields(cls: type) -> bool:
     return in_python and usual
 
 
-def check_allowed(classes: Iterable[str], functions: Iterable[str] = (), trusted: Sequence[str] = ()) -> None:
-    """Raise Untrusted unless every class is of kdgraph, of scikit-learn, a layer of torch, or trusted; of functions there are fewer.
+def strangers(classes: Iterable[str], functions: Iterable[str] = (), called: Iterable[str] = ()) -> list[str]:
+    """Return the names, sorted, that are on no list here.
 
     Parameters
     ----------
     classes, functions : ``package.module:name``.
-    trusted : classes and functions, or modules and packages with all that is below them, with points or a colon.
+    called : what an object imports or calls by a name that it holds; no such name is on a list.
     """
-    strange = {name for name in classes if not (_is_known(name) or _is_below(name, trusted))}
-    strange |= {name for name in functions if not (name.partition(":")[0] in _FUNCTIONS_OF or _is_below(name, trusted))}
-    if strange:
-        shown = ", ".join(name.replace(":", ".") for name in sorted(strange)[:3])
-        shown += f" and {len(strange) - 3} more" if len(strange) > 3 else ""
-        raise Untrusted(f"needs what is not known to be harmless: {shown}", sorted(strange))
+    classes, functions = list(classes), list(functions)
+    if not all(_NAME.fullmatch(name) for name in (*classes, *functions)):
+        raise ValueError("a class has a name that none can have")
+    unknown = {name for name in classes if not _is_known(name)}
+    unknown |= {name for name in functions if not _is_known_function(name)}
+    return sorted(unknown | set(called))
+
+
+def check_admitted(names: Iterable[str], admitted: Sequence[str]) -> None:
+    """Raise Untrusted unless all of these :func:`strangers` are admitted.
+
+    Parameters
+    ----------
+    names : ``package.module:name``.
+    admitted : classes and functions, or modules and packages with all that is below them, with points or a colon.
+    """
+    others = [name for name in names if not _is_below(name, admitted)]
+    if others:
+        shown = ", ".join(name.replace(":", ".") for name in others[:3])
+        shown += f" and {len(others) - 3} more" if len(others) > 3 else ""
+        raise Untrusted(f"needs what is not known to be harmless: {shown}", others)
+
+
+def is_ours(cls: type) -> bool:
+    """Whether the class itself is on the list: its objects are held to :mod:`kdgraph.persistence.state`."""
+    return _is_known(f"{cls.__module__}:{cls.__qualname__}")
+
+
+def is_plain_type(cls: type) -> bool:
+    """Whether a value may refer to this class, rather than be an object of it: ``float``, ``numpy.float64``; calling one runs nothing."""
+    return BUILTIN.get(cls.__name__) is cls or issubclass(cls, np.generic)
 
 
 def _is_known(name: str) -> bool:
     module, _, qualified = name.partition(":")
-    if module == "numpy":
-        return isinstance(kind := getattr(np, qualified, None), type) and issubclass(kind, np.generic)
-    return _is_below(module, _PACKAGES) and not set(module.split(".")) & set(_BARRED)
+    package, *inner = module.split(".")
+    if package == "numpy":
+        return not inner and isinstance(kind := getattr(np, qualified, None), type) and issubclass(kind, np.generic)
+    if package == "kdgraph":
+        return bool(inner) and inner[0] in _KDGRAPH and not _is_below(module, _KDGRAPH_BARRED)
+    if package == "sklearn":
+        is_home = module in _SKLEARN_MODULES or (bool(inner) and inner[0] in _SKLEARN and "tests" not in inner)
+        return (is_home and not qualified.startswith("_")) or name in _SKLEARN_ALSO
+    return module.startswith(f"{_TORCH}.") and not qualified.startswith("_")
+
+
+def _is_known_function(name: str) -> bool:
+    module, _, qualified = name.partition(":")
+    return (module in _FUNCTIONS_OF and not qualified.startswith("_")) or name in _FUNCTIONS
 
 
 def _is_below(name: str, known: Sequence[str]) -> bool:

@@ -58,6 +58,7 @@ def _require(holds: bool, what: str) -> None:
 MADE_ANEW = {"sklearn.neighbors._base:NeighborsBase": ("_tree", _neighbors)}
 """Class → an attribute that is not written, and what makes it again."""
 _CHECKED: dict[str, tuple[str, Callable[[Any], None]]] = {
+    "kdgraph.distributions.scipy_families:ScipyFamily": ("family", lambda family: family.check()),
     "sklearn.tree._classes:BaseDecisionTree": ("tree_", _tree),
     "sklearn.ensemble._forest:BaseForest": ("estimators_", _forest),
     "sklearn.ensemble._gb:BaseGradientBoosting": ("estimators_", _boosted),

@@ -7,16 +7,24 @@ from typing import Any
 
 import numpy as np
 
-from kdgraph.persistence.allowed import BUILTIN, check_allowed, class_of, function_of, is_its_fields
+from kdgraph.persistence.allowed import (
+    BUILTIN,
+    check_admitted,
+    class_of,
+    function_of,
+    is_its_fields,
+    is_ours,
+    is_plain_type,
+    strangers,
+)
 from kdgraph.persistence.checks import afterwards
 from kdgraph.persistence.encode import VERSION
-from kdgraph.persistence.errors import CannotLoad, Damaged
+from kdgraph.persistence.errors import CannotLoad, Damaged, damage
 from kdgraph.persistence.kinds import BY_TAG
 from kdgraph.persistence.pools import taken
+from kdgraph.persistence.state import called_names, check_state, checks_of
 from kdgraph.persistence.trees import trees_of
 
-_MALFORMED = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError, RuntimeError, MemoryError)
-"""What a document raises that nobody has written: a part is missing, or of another type."""
 _PLAIN = frozenset({str, int, float, bool, type(None)})
 _FLOATS = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
 
@@ -29,13 +37,13 @@ class Decoder:
     document : as :class:`~kdgraph.persistence.encode.Encoder` made it.
     arrays : its pools.
     shared : objects by name that were left out.
-    trusted : what may be made beside kdgraph's own, see :func:`~kdgraph.persistence.allowed.check_allowed`.
+    admitted : what may be made beside what is on the list, see :func:`~kdgraph.persistence.allowed.check_admitted`.
     """
 
     def __init__(
-        self, document: Mapping[str, Any], arrays: Sequence[np.ndarray], shared: Mapping[str, Any], trusted: Sequence[str]
+        self, document: Mapping[str, Any], arrays: Sequence[np.ndarray], shared: Mapping[str, Any], admitted: Sequence[str]
     ) -> None:
-        self.document, self.arrays, self.shared, self.trusted = document, arrays, shared, trusted
+        self.document, self.arrays, self.shared, self.admitted = document, arrays, shared, admitted
         self._made: list[Any] = []
         self._afterwards: list[tuple[Callable[[Any], None], Any]] = []
         self._ways: dict[str, Callable[[list[Any], int], Any]] = {
@@ -44,7 +52,7 @@ class Decoder:
             "array": lambda node, number: taken(self.arrays, *node[1:]),
             "objects": self._objects,
             "object": self._object,
-            "class": lambda node, number: BUILTIN[node[1]] if isinstance(node[1], str) else self._classes[node[1]][0],
+            "class": lambda node, number: self._type(node[1]),
             "function": lambda node, number: self._functions[node[1]],
             "tree": lambda node, number: self._trees[node[1]],
         }
@@ -55,23 +63,24 @@ class Decoder:
         Raises
         ------
         Untrusted
-            Before anything is made, if it needs classes that are not allowed.
+            If it needs classes that are not allowed, of which none is imported, or holds names that it would import or call.
         CannotLoad
             If it cannot be read by this version, or was not written by kdgraph.
         """
         try:
-            check_allowed([name for name, _ in self.document["classes"]], self.document["functions"], self.trusted)
+            check_admitted(strangers([name for name, _ in self.document["classes"]], self.document["functions"]), self.admitted)
             self._classes = [(class_of(name), fields) for name, fields in self.document["classes"]]
             self._functions = [function_of(name) for name in self.document["functions"]]
             trees = self.document["trees"]
             self._trees = trees_of({name: taken(self.arrays, *node[1:]) for name, node in trees.items()}) if trees else []
             value = self.decode(self.document["value"])
+            # Only now: what an object refers to may come after it in the document.
             for check, each in self._afterwards:
                 check(each)
-        except _MALFORMED as error:
-            if isinstance(error, CannotLoad):
-                raise
-            raise Damaged(f"is damaged ({type(error).__name__}: {error})") from error
+        except CannotLoad:
+            raise
+        except Exception as error:  # a class, a decoder or a check met a state that nobody has written
+            raise Damaged(damage(error)) from error
         return value
 
     def decode(self, node: Any) -> Any:
@@ -127,9 +136,21 @@ class Decoder:
             _give(made, dict(zip(fields, items, strict=True)))
         else:
             made = self._with_items(cls, node, number)
+        checks = [*checks_of(cls), self._check_called]
         if (check := afterwards(cls)) is not None:
-            self._afterwards.append((check, made))
+            checks.append(check)
+        self._afterwards += [(check, made) for check in checks]
         return made
+
+    def _check_called(self, made: Any) -> None:
+        check_admitted(called_names(made), self.admitted)
+
+    def _type(self, named: str | int) -> type:
+        """A class that a value refers to: a plain type, or one that the reader has admitted."""
+        cls = BUILTIN[named] if isinstance(named, str) else self._classes[named][0]
+        if not is_plain_type(cls) and is_ours(cls):
+            raise TypeError(f"{cls.__qualname__} is no plain type")
+        return cls
 
     def _with_items(self, cls: type, node: list[Any], number: int) -> Any:
         """An object that is a dict or a tuple too, or whose state is its own affair."""
@@ -147,6 +168,7 @@ class Decoder:
 
 def _give(made: Any, state: Any) -> None:
     """An object its state, in the way of its class."""
+    check_state(type(made), state)
     if type(made).__module__.startswith("sklearn.") and isinstance(state, dict) and hasattr(made, "get_params"):
         from sklearn import __version__
 

@@ -15,11 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from kdgraph.persistence.allowed import BUILTIN, is_its_fields, name_of
+from kdgraph.persistence.allowed import BUILTIN, is_its_fields, is_ours, is_plain_type, name_of
 from kdgraph.persistence.checks import left_out
 from kdgraph.persistence.errors import CannotSave
 from kdgraph.persistence.kinds import STRUCTURED, Kind, kind_of
 from kdgraph.persistence.pools import Pools
+from kdgraph.persistence.state import called_names, check_state, checks_of
 from kdgraph.persistence.trees import columns_of
 
 VERSION = "_sklearn_version"
@@ -41,6 +42,7 @@ class Encoder:
     ----------
     classes : ``[name, fields]`` of every class whose objects were met; fields is None where the state of one is no dict of names.
     functions : names of the functions that were met.
+    called : what objects import or call by names that they hold.
     pools : their arrays.
     """
 
@@ -48,6 +50,7 @@ class Encoder:
         self.shared = {id(value): name for name, value in shared.items()}
         self.classes: list[tuple[str, list[str] | None]] = []
         self.functions: list[str] = []
+        self.called: list[str] = []
         self.pools = Pools()
         self._class_numbers: dict[tuple[type, tuple[str, ...] | None], int] = {}
         self._numbers: dict[int, int] = {}
@@ -129,9 +132,20 @@ class Encoder:
         if isinstance(state, dict):
             dropped = {VERSION, left_out(cls)}
             state = {name: item for name, item in state.items() if name not in dropped}
+        self._check(value, state)
         if type(state) is dict and not items and all(type(name) is str for name in state):
             return ["object", self._class(cls, tuple(state)), *map(self.encode, state.values())]
         return ["object", self._class(cls, None), *map(self.encode, [state, *items])]
+
+    def _check(self, value: Any, state: Any) -> None:
+        """Hold an object to what a reader requires, so that what is written can be read."""
+        try:
+            check_state(type(value), state)
+            for check in checks_of(type(value)):
+                check(value)
+        except ValueError as error:
+            raise CannotSave(f"{_said(value)} cannot be saved ({error})") from error
+        self.called += called_names(value)
 
     def _class(self, cls: type, fields: tuple[str, ...] | None) -> int:
         """Number of a class and the fields of its objects, which stand in the document once."""
@@ -142,6 +156,8 @@ class Encoder:
 
     def _reference(self, cls: type) -> str | int:
         """A builtin by its name, any other class by its number."""
+        if is_ours(cls) and not is_plain_type(cls):
+            raise CannotSave(f"the class {cls.__qualname__} of {cls.__module__} cannot be saved as a value: only objects of it can")
         return cls.__name__ if BUILTIN.get(cls.__name__) is cls else self._class(cls, None)
 
 

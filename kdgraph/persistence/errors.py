@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from kdgraph.errors import KdgError, UsageError
 
+_LONGEST = 200
+
 
 class CannotSave(KdgError, TypeError):
     """Something in the value has no form in a file: code, an open file, an object that takes itself apart in a way of its own."""
@@ -20,13 +22,25 @@ class Damaged(CannotLoad):
 
 
 class Untrusted(CannotLoad):
-    """The file asks for classes that nobody has allowed.
+    """The file was not made with this user's key, or needs classes that nobody has allowed.
 
     Attributes
     ----------
-    classes : their names, ``package.module:Class``.
+    names : those classes, and what else it imports or calls by name, ``package.module:Class``; empty where the key is the reason.
     """
 
-    def __init__(self, message: str, classes: Sequence[str]) -> None:
+    def __init__(self, message: str, names: Sequence[str] = ()) -> None:
         super().__init__(message)
-        self.classes = tuple(classes)
+        self.names = tuple(names)
+
+
+def damage(error: BaseException) -> str:
+    r"""Return "is damaged (…)" with the error in one short line; what it quotes may come from the file.
+
+    >>> damage(ValueError("no\nlines"))
+    'is damaged (ValueError: no lines)'
+    """
+    words = " ".join(str(error).split())
+    shown = "".join(sign if sign.isprintable() else "?" for sign in words)
+    brief = shown[:_LONGEST] + "…" * (len(shown) > _LONGEST)
+    return f"is damaged ({type(error).__name__}{f': {brief}' if brief else ''})"

@@ -1,4 +1,4 @@
-"""Values in files: written whole or not at all, read without running anything that they say."""
+"""Values in files: written whole or not at all, and read only if this user made them, or trusts who did."""
 
 from __future__ import annotations
 
@@ -11,14 +11,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kdgraph.persistence.allowed import check_allowed
-from kdgraph.persistence.archive import pack, unpack
+from kdgraph.persistence.allowed import check_admitted, strangers
+from kdgraph.persistence.archive import is_own, pack, unpack
 from kdgraph.persistence.decode import Decoder
 from kdgraph.persistence.encode import Encoder
 from kdgraph.persistence.errors import CannotLoad, Damaged, Untrusted
+from kdgraph.persistence.keys import VARIABLE, Key, current_key
 
 SUFFIX = ".kdg"
-_FORMAT = 1
+_FORMAT = 2
+_PARTS = {
+    "format": int,
+    "versions": dict,
+    "about": dict,
+    "admitted": list,
+    "classes": list,
+    "functions": list,
+    "trees": (dict, type(None)),
+    "value": object,
+}
+"""What a document has, and of which types."""
 _LIBRARIES = {"numpy": "numpy", "scikit-learn": "sklearn", "torch": "torch"}
 
 
@@ -33,6 +45,9 @@ class Loaded:
 def save(value: Any, file: str | os.PathLike[str]) -> None:
     """Write a fitted model, or any value made of arrays, numbers, text, containers and objects of kdgraph and scikit-learn.
 
+    The file carries a digest of this user's key (:mod:`kdgraph.persistence.keys`), by which :func:`load` recognises it. Anybody else has
+    to trust it before it is read.
+
     Parameters
     ----------
     value : what to write. One object that it refers to twice is written once, and is one again when it is read.
@@ -42,9 +57,18 @@ def save(value: Any, file: str | os.PathLike[str]) -> None:
     ------
     CannotSave
         In one line, for code (a lambda), open files, objects of compiled types that only pickle knows how to take apart.
+    UnusableKey
+        If ``KDGRAPH_KEY_FILE`` names a file that holds no key.
+
+    Warns
+    -----
+    UserWarning
+        If no key can be kept on this machine, so that the file will have to be trusted when it is read.
     """
     path = Path(file)
     content = to_bytes(value)
+    if (key := current_key()).problem:
+        warnings.warn(f"{path} will have to be trusted when it is read: {no_key(key)}", stacklevel=2)
     beside = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     try:
         beside.write_bytes(content)
@@ -53,35 +77,47 @@ def save(value: Any, file: str | os.PathLike[str]) -> None:
         beside.unlink(missing_ok=True)
 
 
-def load(file: str | os.PathLike[str], trusted: Sequence[str] = ()) -> Any:
+def no_key(key: Key) -> str:
+    """Return one line on a key that cannot be kept, with the way out."""
+    return f"your key for models cannot be kept in {key.path} ({key.problem}); {VARIABLE}=FILE names another place"
+
+
+def load(file: str | os.PathLike[str], trust: bool | Sequence[str] = False) -> Any:
     """The value in a file that :func:`save` or a run wrote; it predicts to the bit what the saved one did.
+
+    A file that this user's key did not make is refused, since reading a model can run code of its maker's choosing, as reading a program
+    does.
 
     Parameters
     ----------
     file : ``model/calibrated.kdg`` of a run refers to ``parent.kdg``, which is read from the same folder; it holds the two together,
         a :class:`~kdgraph.answers.model.Model`.
-    trusted : classes (``"package.module.Class"``) or packages that may be made beside those of kdgraph, scikit-learn, numpy and the layers
-        of torch. Name only what you know: a class may do anything when it is given a state.
+    trust : True reads the file whoever made it: only if its origin is known and trusted. A list does so too, and names classes
+        (``"package.module.Class"``) or packages that it may import beside kdgraph, public estimators of scikit-learn, numpy and the layers
+        of torch. A file of this user's own needs neither.
 
     Raises
     ------
     FileNotFoundError
         If there is none.
     Untrusted
-        If it needs other classes; none of them was imported.
+        If it was not made with this user's key, or needs other classes; none of them was imported.
     CannotLoad
         In one line, if it is no such file, damaged, or of classes that are no longer there.
+    UnusableKey
+        If ``KDGRAPH_KEY_FILE`` names a file that holds no key.
 
     Notes
     -----
-    No code of the file is run: objects are made without calling their ``__init__``, functions are not read at all, and trees are checked
-    before they are walked down. That is no promise for compiled code of other estimators that were given senseless arrays, such as support
-    vector machines: load files of strangers with care.
+    Also of a trusted file no code is taken: objects are made of listed classes without calling their ``__init__``, no attribute may replace
+    a method, parameters of kdgraph's classes are held to their annotations, and trees are checked before they are walked down. That is a
+    second line of defence and no promise: estimators are programs, and arrays that make no sense can lead the compiled code of some
+    of them, such as support vector machines, out of its memory.
     """
     path = Path(file)
-    beside = _Beside(path, trusted)
+    beside = _Beside(path, trust)
     try:
-        return read(path.read_bytes(), path, beside, trusted).value
+        return read(path.read_bytes(), path, beside, trust).value
     except CannotLoad:
         if beside.failure is not None:  # it names the file that failed
             raise beside.failure from None
@@ -98,34 +134,61 @@ def to_bytes(
     value : see :func:`save`.
     shared : objects by name that are left out, and that who reads the file brings along.
     about : JSON-safe, to be found beside the value.
-    trusted : refuse other classes than a reader who trusts these would read; None: write them all.
+    trusted : classes or packages that it may need beside the listed ones, refuse others; None: write them all. What it needs stands in the
+        file, and whoever has this user's key reads it without naming it again.
+
+    Raises
+    ------
+    CannotSave, UnusableKey
+        As in :func:`save`.
+    Untrusted
+        If it needs others.
     """
     encoder = Encoder(shared or {})
     document = encoder.document(value)
+    admitted = strangers([name for name, _ in encoder.classes], encoder.functions, encoder.called)
     if trusted is not None:
-        check_allowed([name for name, _ in encoder.classes], encoder.functions, trusted)
+        check_admitted(admitted, trusted)
     versions = {name: sys.modules[module].__version__ for name, module in _LIBRARIES.items() if module in sys.modules}
-    return pack({"format": _FORMAT, "versions": versions, "about": dict(about or {}), **document}, encoder.pools.arrays())
+    header = {"format": _FORMAT, "versions": versions, "about": dict(about or {}), "admitted": admitted}
+    return pack({**header, **document}, encoder.pools.arrays())
 
 
-def read(content: bytes, name: object, shared: Mapping[str, Any] | None = None, trusted: Sequence[str] = ()) -> Loaded:
-    """Value and facts of a file's ``content``; ``name`` is what errors call it, ``shared`` and ``trusted`` are as in :func:`to_bytes`."""
+def read(content: bytes, name: object, shared: Mapping[str, Any] | None = None, trust: bool | Sequence[str] = False) -> Loaded:
+    """Return value and facts of a file's ``content``.
+
+    Parameters
+    ----------
+    name : what errors call the file.
+    shared : as in :func:`to_bytes`.
+    trust : as in :func:`load`. What the file itself admits counts only if this user's key made it.
+    """
     try:
+        own = is_own(content)
+        if not (own or trust):
+            raise Untrusted(_not_own())
         document, arrays = unpack(content)
-        if not {"format", "versions", "about", "classes", "functions", "trees", "value"} <= document.keys():
+        if not all(part in document and isinstance(document[part], kind) for part, kind in _PARTS.items()):
             raise Damaged("is damaged (parts of it are not there)")
         if document["format"] != _FORMAT:
             raise CannotLoad("was written by another version of kdgraph")
-        found = Decoder(document, arrays, {} if shared is None else shared, trusted).value()
+        admitted = [*(document["admitted"] if own else ()), *(() if isinstance(trust, bool) else trust)]
+        found = Decoder(document, arrays, {} if shared is None else shared, admitted).value()
     except Untrusted as error:
-        raise Untrusted(f"{name} {error}", error.classes) from error
+        raise Untrusted(f"{name} {error}", error.names) from error
     except CannotLoad as error:
         raise type(error)(f"{name} {error}") from error
     _warn_of_versions(name, document["versions"])
     return Loaded(found, document["about"])
 
 
-def _warn_of_versions(name: object, written: Mapping[str, str]) -> None:
+def _not_own() -> str:
+    key = current_key()
+    where = f"which cannot be kept in {key.path}: {key.problem}" if key.problem else key.path
+    return f"was not made with your key ({where}), and a model can run code of its maker's choosing when it is read"
+
+
+def _warn_of_versions(name: object, written: Mapping[str, Any]) -> None:
     now = {library: sys.modules[module].__version__ for library, module in _LIBRARIES.items() if module in sys.modules}
     other = [f"{library} {written[library]} (now {now[library]})" for library in now if written.get(library, now[library]) != now[library]]
     if other:
@@ -135,9 +198,9 @@ def _warn_of_versions(name: object, written: Mapping[str, str]) -> None:
 class _Beside(Mapping[str, Any]):
     """Shared objects of a file, each in the file of its name in the same folder."""
 
-    def __init__(self, path: Path, trusted: Sequence[str]) -> None:
-        self.path, self.trusted = path, trusted
-        self.failure: CannotLoad | None = None
+    def __init__(self, path: Path, trust: bool | Sequence[str]) -> None:
+        self.path, self.trust = path, trust
+        self.failure: Exception | None = None
         self._found: dict[str, Any] = {}
 
     def __getitem__(self, name: str) -> Any:
@@ -148,8 +211,8 @@ class _Beside(Mapping[str, Any]):
             if not beside.exists():
                 raise CannotLoad(f"refers to {beside.name}, which is not beside it")
             try:
-                self._found[name] = load(beside, self.trusted)
-            except CannotLoad as error:
+                self._found[name] = load(beside, self.trust)
+            except Exception as error:  # the reader that asked would call its own file damaged
                 self.failure = error
                 raise
         return self._found[name]

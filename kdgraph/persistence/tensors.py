@@ -1,4 +1,4 @@
-"""Tensors of torch; imported when there are some."""
+"""Tensors and layers of torch; imported when there are some."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from kdgraph.persistence.kinds import Kind
 
 _WITHOUT_NUMPY = {torch.bfloat16: torch.int16}
 """Types that numpy does not have, as which others they travel."""
+_HOOK, _NO_HOOKS = "hook", ("_is_full_backward_hook",)
+"""In the names of a layer's attributes that hold hooks, and names that have it for another reason."""
 
 
 def _apart(tensor: Tensor) -> tuple[Any, ...]:
@@ -82,3 +84,17 @@ EXACT = {
 }
 """By the very type of a value."""
 BY_TAG = {kind.tag: kind for kind in EXACT.values()}
+
+
+def check_module(module: Any) -> None:
+    """Hold a layer of torch to layers, parameters and buffers; a hook is code that runs beside it."""
+    state = vars(module)
+    for name, value in state.items():
+        if _HOOK in name and name not in _NO_HOOKS and value:
+            raise ValueError(f"a {type(module).__qualname__} comes with hooks ({name})")
+    for name, kind in (("_modules", nn.Module), ("_parameters", Tensor), ("_buffers", Tensor)):
+        parts = state.get(name, {})
+        if not isinstance(parts, dict) or not all(isinstance(key, str) for key in parts):
+            raise ValueError(f"{name} of a {type(module).__qualname__} is no dict of names")
+        if not all(part is None or isinstance(part, kind) for part in parts.values()):
+            raise ValueError(f"{name} of a {type(module).__qualname__} holds another thing")

@@ -13,6 +13,7 @@ import hydra
 
 from kdgraph.config import Job, Plan, conf_dir
 from kdgraph.errors import CannotWrite
+from kdgraph.persistence.keys import current_key
 from kdgraph.runner.files import check_writable
 from kdgraph.runner.run import attempt
 from kdgraph.runner.rundir import Ended, RunDir, one_line
@@ -47,7 +48,14 @@ def launch(planned: Plan, todo: Sequence[Job], n_done: int, watch: Watch) -> lis
     todo : checked jobs.
     n_done : how many more of the sweep were done before.
     watch : told of progress.
+
+    Raises
+    ------
+    UnusableKey
+        If ``KDGRAPH_KEY_FILE`` names a file that holds no key for models.
     """
+    if todo:
+        current_key()  # one that cannot be used ends the sweep before its first run, and jobs elsewhere find one that is there
     before = {job.run_dir: RunDir(job.run_dir).ended for job in todo}
     errors: Mapping[Path, Exception | str] = {}
     if todo and (planned.is_remote or (planned.parallel and len(todo) > 1)):

@@ -53,11 +53,15 @@ def _put(made: Made, place: Path, shared: Mapping[str, Any]) -> None:
 
 
 def trusted_packages(nodes: Mapping[str, Any]) -> list[str]:
-    """Packages that a config names itself, and that are imported because it does: of classes, and of image models."""
-    found = {str(name).partition(".")[0] for name in _values(nodes, "_target_")}
+    """Packages that a config names itself, and that are imported because it does: of classes, and of image models.
+
+    An image model's factory stands for itself where its package is one that has a list.
+    """
+    found = {str(name).partition(".")[0] for name in _values(nodes, "_target_")} - set(_KNOWN)
     for model in set(_values(nodes, "model")) - {"resnet20"}:  # that one is ours
-        found.add(re.split("[.:]", model)[0] if _IMPORT_PATH.fullmatch(model) else "transformers")
-    return sorted(found - set(_KNOWN))
+        package = re.split("[.:]", model)[0] if _IMPORT_PATH.fullmatch(model) else "transformers"
+        found.add(model if package in _KNOWN else package)
+    return sorted(found)
 
 
 def _values(node: Any, key: str) -> Iterator[str]:

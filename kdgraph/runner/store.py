@@ -2,6 +2,8 @@
 
 An entry is one file of :mod:`kdgraph.persistence`. It is written beside its place and renamed, and never changed afterwards, so that a run
 may link to it; a checksum that does not fit (a truncated or altered file) throws the entry away, with a note, and the stage is done again.
+So it is where an entry was not made with this user's key: reading it could run code of whoever may write to the folder. It stays until the
+stage's own takes its place.
 """
 
 from __future__ import annotations
@@ -29,6 +31,8 @@ BUILDS_ON = {"calibrate": ("fit", "space"), "parent_says": ("fit",), "space": ("
 FOLDER = ".store"
 """Of the store, in the folder of runs."""
 SUFFIX, CLAIM = ".kdg", ".claim"
+_NOTED: set[tuple[Path, str]] = set()
+"""Stores, and what was noted of them in this process."""
 
 
 @dataclass(frozen=True)
@@ -115,10 +119,14 @@ class Store:
             content = path.read_bytes()
         except FileNotFoundError:
             return None
-        from kdgraph.persistence import CannotLoad, read
+        from kdgraph.persistence import CannotLoad, Untrusted, read
 
         try:
-            found = read(content, f"store entry {path}", shared, self.trusted)
+            found = read(content, f"store entry {path}", shared)
+        except Untrusted as error:
+            way_out = "users who share a folder of runs can share a key: KDGRAPH_KEY_FILE=FILE names it"
+            self._note_once("of another", f"{error}; it is made again, as is every other entry like it; {way_out}")
+            return None
         except CannotLoad as error:
             path.unlink(missing_ok=True)
             self.watch.note(f"{error}; thrown away, it is made again")
@@ -129,8 +137,12 @@ class Store:
 
     def _kept(self, stage: str, path: Path, made: Made, shared: Mapping[str, Any]) -> Made:
         """What was made, now with its entry; without one, and with a note, where something in it cannot be saved."""
-        from kdgraph.persistence import CannotSave, Untrusted, to_bytes
+        from kdgraph.persistence import CannotSave, Untrusted, no_key, to_bytes
+        from kdgraph.persistence.keys import current_key
 
+        if (key := current_key()).problem:
+            line = f"{no_key(key)}; later commands make again what this one stores, and have to trust its models"
+            self._note_once("no key", line)
         about = {"cost": asdict(made.cost), "warnings": list(made.warnings)}
         try:
             content = to_bytes(made.value, shared, about, self.trusted)
@@ -140,6 +152,12 @@ class Store:
             return made
         write_atomically(path, content)
         return replace(made, entry=path)
+
+    def _note_once(self, subject: str, line: str) -> None:
+        """Note what holds for many entries once in this process: a sweep reads thousands."""
+        if (self.root.absolute(), subject) not in _NOTED:
+            _NOTED.add((self.root.absolute(), subject))
+            self.watch.note(line)
 
 
 def entry_name(stage: str, key: str) -> str:

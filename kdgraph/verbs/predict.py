@@ -27,6 +27,12 @@ minus the confidence. Of a regression the columns are row, mean, and quantiles f
 one low0.5, high0.5, low0.95 and high0.95 too, the ends of intervals that hold at least so often. Labels in a CSV file
 stand as they are; a spreadsheet takes one such as =1+1 for a formula, so import text as text, or write .parquet.
 
+A model is like a program: reading one can run code of its maker's choosing. Files that kdg makes carry a keyed digest
+of yours, and only these are read. The key is made on first use, for you alone, in ~/.config/kdgraph/model.key;
+KDGRAPH_KEY_FILE=FILE names another, which a group or several machines can share. A run that somebody else made needs
+--trust, with which you vouch for its origin: kdg then still refuses classes that are not known to be harmless, and
+fields that replace methods, but promises nothing.
+
   kdg predict --run outputs/adult/kdf/1cb9f0a2 --input new.csv --output predictions.parquet"""
 
 
@@ -38,7 +44,8 @@ def main(arguments: list[str]) -> int:
     from kdgraph.runner.prediction.predict import load_run, predict
     from kdgraph.runner.prediction.rows import NewRows
 
-    saved = load_run(Path(args.run), args.trust)
+    names = [name for name in args.trust if name is not None]
+    saved = load_run(Path(args.run), names or bool(args.trust))
     rows = NewRows(new, saved.schema, args.unseen, lambda line: print(f"kdg: {line}", file=sys.stderr))
     with _bar() as progress:
         done = predict(saved, rows, output, chunk=args.chunk, progress=progress)
@@ -64,8 +71,10 @@ def _parser() -> Flags:
         "--trust",
         action="append",
         default=[],
-        metavar="CLASS",
-        help="a class, or a package, that the model may be made of beside kdgraph's own",
+        nargs="?",
+        metavar="NAME",
+        help="read the model though your key did not make it, because you know and trust its origin; "
+        "with a NAME, it may also import that class or package (may be given more than once)",
     )
     return parser
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
+import tracemalloc
 import zipfile
 
 import numpy as np
@@ -13,32 +13,42 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kdgraph.persistence import Damaged
-from kdgraph.persistence.archive import _MARK, _SUM, pack, unpack
+from kdgraph.persistence import CannotLoad, Damaged
+from kdgraph.persistence import archive as archives
+from kdgraph.persistence.archive import PLACEHOLDER, is_own, pack, seal, unpack
 
 ARRAYS = [np.arange(3000), np.random.default_rng(0).random(3000), np.array(["a", "bcd"]), np.zeros(0)]
 CONTENT = pack({"value": [1, "é"]}, ARRAYS)
 
 
-def signed(content: bytes) -> bytes:
-    """With the checksum that fits, as somebody would write it who means harm."""
-    return content[:-_SUM] + hashlib.sha256(content[:-_SUM]).hexdigest().encode()
-
-
 def archive_of(members: dict[str, bytes], deflated: str = "document.json") -> bytes:
-    """A zip of these members with mark and checksum."""
+    """A zip of these members with a digest and a checksum that fit, so that what reads it is tested and not these."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for name, content in members.items():
             archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED if name == deflated else zipfile.ZIP_STORED)
-        archive.comment = _MARK + b"0" * _SUM
-    return signed(buffer.getvalue())
+        archive.comment = PLACEHOLDER
+    return seal(buffer.getvalue())
+
+
+def opened(content: bytes) -> list[np.ndarray]:
+    """The arrays of a file, as who reads it gets them."""
+    assert is_own(content)
+    return unpack(content)[1]
 
 
 def npy(array: np.ndarray, **options) -> bytes:
     file = io.BytesIO()
     np.save(file, array, **options)
     return file.getvalue()
+
+
+def cut_member() -> bytes:
+    """A file whose document is shorter than the zip's directory has it, which has both sizes 20 bytes into an entry."""
+    whole = archive_of({"document.json": b"{}" * 50}, deflated="")
+    place = whole.rindex(b"PK\x01\x02") + 20
+    sizes = (10_000).to_bytes(4, "little") * 2
+    return seal(whole[:place] + sizes + whole[place + 8 :])
 
 
 def test_what_goes_in_comes_out_and_can_be_written_to():
@@ -70,24 +80,24 @@ def test_whole_numbers_take_as_few_bytes_as_they_need():
 def test_any_byte_that_is_flipped_is_noticed(place, flip):
     content = CONTENT[:place] + bytes([CONTENT[place] ^ flip]) + CONTENT[place + 1 :]
     with pytest.raises(Damaged, match=r"^is damaged"):
-        unpack(content)
+        is_own(content)
 
 
 @given(st.integers(0, len(CONTENT) - 1))
 @settings(max_examples=50, deadline=None)
 def test_any_cut_is_noticed(length):
     with pytest.raises(Damaged, match=r"^is damaged"):
-        unpack(CONTENT[:length])
+        is_own(CONTENT[:length])
 
 
 @given(st.data())
 @settings(max_examples=300, deadline=None)
 def test_a_checksum_that_fits_saves_no_nonsense_from_being_noticed(data):
     """Whatever stands in the file: it is refused, or arrays come of the types and sizes that it says; nothing else is raised."""
-    place = data.draw(st.integers(0, len(CONTENT) - _SUM - len(_MARK) - 1))
-    content = signed(CONTENT[:place] + data.draw(st.binary(min_size=1, max_size=8)) + CONTENT[place + data.draw(st.integers(0, 8)) :])
+    place = data.draw(st.integers(0, len(CONTENT) - len(PLACEHOLDER) - 1))
+    content = seal(CONTENT[:place] + data.draw(st.binary(min_size=1, max_size=8)) + CONTENT[place + data.draw(st.integers(0, 8)) :])
     try:
-        _, arrays = unpack(content)
+        arrays = opened(content)
     except Damaged:
         return
     assert len(arrays) == len(ARRAYS)
@@ -99,20 +109,28 @@ def test_a_checksum_that_fits_saves_no_nonsense_from_being_noticed(data):
         (b"", "is damaged or no file of kdgraph (its checksum is not there)"),
         (b"PK\x05\x06" + bytes(18), "is damaged or no file of kdgraph (its checksum is not there)"),
         (CONTENT[:-1] + b"x", "is damaged (its checksum does not fit)"),
-        (signed(b"no zip" + _MARK + b"0" * _SUM), "is damaged (BadZipFile: File is not a zip file)"),
+        (seal(b"no zip" + PLACEHOLDER), "is damaged (BadZipFile: File is not a zip file)"),
         (archive_of({}), "is damaged (KeyError: \"There is no item named 'document.json' in the archive\")"),
         (archive_of({"document.json": b"{}"}), "is damaged (KeyError: 'arrays')"),
+        (archive_of({"document.json": b'"text"'}), "is damaged (AttributeError: 'str' object has no attribute 'pop')"),
+        (cut_member(), "is damaged (EOFError)"),
         (
             archive_of({"document.json": b'{"arrays": [["<f8", -1, 9]]}'}),
-            "is damaged (ValueError: its arrays are too large for such a file)",
+            "is damaged (ValueError: its arrays are too large for such a file, or for this machine)",
         ),
     ],
-    ids=["empty", "an empty zip", "another sum", "no zip", "no document", "no table", "negative"],
+    ids=["empty", "an empty zip", "another sum", "no zip", "no document", "no table", "text", "a member that ends early", "negative"],
 )
 def test_what_is_no_such_file_is_refused_in_one_line(content, message):
     with pytest.raises(Damaged) as caught:
-        unpack(content)
+        opened(content)
     assert str(caught.value) == message
+
+
+def test_a_file_of_another_version_is_no_damage():
+    with pytest.raises(CannotLoad, match=r"^was written by another version of kdgraph$") as caught:
+        is_own(b"PK" + b"kdgraph 1 sha256 " + b"0" * 64)
+    assert not isinstance(caught.value, Damaged)
 
 
 def test_an_array_of_python_objects_is_not_read():
@@ -136,9 +154,16 @@ def test_a_small_file_cannot_ask_for_all_memory():
 
 def test_nor_unpack_to_more_than_it_says():
     zeros = pyarrow.Codec("zstd").compress(npy(np.zeros(40_000_000)), asbytes=True)
-    for size in (200_000, 200_000_000):  # less than it is; more than the array it is for
-        with pytest.raises(Damaged, match="ZSTD"):
-            unpack(archive_of({"document.json": json.dumps({"arrays": [["<f8", 3, size]]}).encode(), "0.npy.zst": zeros}))
+    for table, message in (
+        (["<f8", 3, 200_000_000], r"array 0 is float64\(40000000,\), not float64\(3,\)"),
+        (["<f8", 40_000_000, 200_000], "too large"),
+    ):
+        with pytest.raises(Damaged, match=message):
+            unpack(archive_of({"document.json": json.dumps({"arrays": [table]}).encode(), "0.npy.zst": zeros}))
+    short, long = npy(np.arange(3.0))[:-1], npy(np.arange(3.0)) + b" "
+    for content, message in ((short, "an array ends early"), (long, "array 0 is longer than it says")):
+        with pytest.raises(Damaged, match=message):
+            unpack(archive_of({"document.json": json.dumps({"arrays": [["<f8", 3, len(content)]]}).encode(), "0.npy": content}))
     with pytest.raises(Damaged, match=r"document.json is too large for such a file"):
         unpack(archive_of({"document.json": b" " * 300_000_000}))
 
@@ -150,3 +175,26 @@ def test_what_compresses_better_than_is_allowed_is_written_as_it_is(monkeypatch)
     content = pack({}, [zeros])
     assert len(content) > 8_000_000
     np.testing.assert_array_equal(unpack(content)[1][0], zeros)
+
+
+def test_no_file_may_fill_the_memory_of_the_machine(monkeypatch):
+    """Whatever its ratio: 80 % of the memory is the most, here of a machine with 20 MB."""
+    ones = np.random.default_rng(0).random(1_000_000)  # 8 MB that do not shrink
+    content = pack({}, [ones, ones + 1, ones + 2])
+    assert len(unpack(content)[1]) == 3
+    monkeypatch.setattr(archives, "_memory", lambda: 20_000_000)
+    with pytest.raises(Damaged, match=r"its arrays are too large for such a file, or for this machine\)$"):
+        unpack(content)
+
+
+def test_an_array_is_unpacked_into_its_own_memory():
+    """Once, with one piece on its way: a second copy of an array would double what a model takes."""
+    content = pack({}, [np.zeros(4_000_000), np.random.default_rng(0).random(4_000_000)])
+    tracemalloc.start()
+    try:
+        _, arrays = unpack(content)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    # Two arrays of 32 MB, and less than half of a third for the compressed members and the pieces.
+    assert peak < sum(array.nbytes for array in arrays) + 12_000_000

@@ -160,7 +160,7 @@ def test_the_same_seed_gives_the_same_bits_and_a_file_too():
     said = model.predict_dist(X).ppf(Q)
     np.testing.assert_array_equal(again.predict_dist(X).ppf(Q), said)
     assert not np.array_equal(other.predict_dist(X).ppf(Q), said)
-    kept = read(to_bytes(model), "it", trusted=[Says.__module__]).value
+    kept = read(to_bytes(model), "it").value
     np.testing.assert_array_equal(kept.predict_dist(X).ppf(Q), said)
     assert kept.describe() == model.describe() == {"n_rows": 60, **model.network_.describe()}
 

@@ -6,10 +6,12 @@ import json
 import os
 import time
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from kdgraph.persistence import keys
 from kdgraph.runner.processes import this_process
 from kdgraph.runner.store import CODE_SCHEMA, Store, stage_key
 from kdgraph.runner.watch import Watch
@@ -104,6 +106,55 @@ def test_a_damaged_entry_is_thrown_away_and_made_again(store, notes, damage):
     (line,) = notes.lines
     assert line.startswith(f"store entry {path} is damaged ") and line.endswith("; thrown away, it is made again")
     assert store.get_or_make("fit", "a" * 64, make).from_store
+
+
+@pytest.fixture
+def another_user(tmp_path_factory, monkeypatch):
+    """Call it, and what follows is done with another key."""
+    return lambda: monkeypatch.setenv("KDGRAPH_KEY_FILE", str(tmp_path_factory.mktemp("other") / "model.key"))
+
+
+def test_an_entry_of_another_key_is_made_again_and_said_once(store, notes, another_user, monkeypatch):
+    """It is not read, since reading it can run code, and it is not deleted before the own one takes its place."""
+    for letter in "ab":
+        store.get_or_make("fit", letter * 64, Maker(["theirs"]))
+    another_user()
+    path = store.path("fit", "a" * 64)
+    theirs, key = path.read_bytes(), Path(os.environ["KDGRAPH_KEY_FILE"])
+    with pytest.raises(ZeroDivisionError):
+        store.get_or_make("fit", "a" * 64, lambda: 1 / 0)
+    assert path.read_bytes() == theirs
+    assert [store.get_or_make("fit", letter * 64, Maker(["mine"])).value for letter in "ab"] == [["mine"]] * 2
+    assert notes.lines == [
+        f"store entry {path} was not made with your key ({key}), and a model can run code of its maker's choosing when it is read; "
+        "it is made again, as is every other entry like it; "
+        "users who share a folder of runs can share a key: KDGRAPH_KEY_FILE=FILE names it"
+    ]
+    again = store.get_or_make("fit", "a" * 64, Maker(["again"]))
+    assert again.from_store and again.value == ["mine"]
+    monkeypatch.delenv("KDGRAPH_KEY_FILE")
+    assert store.find("fit", "a" * 64) is None
+
+
+def test_users_with_one_key_share_entries(store, notes, another_user):
+    another_user()
+    store.get_or_make("fit", "a" * 64, Maker(["ours"]))
+    keys._key_of.cache_clear()  # another process
+    assert store.get_or_make("fit", "a" * 64, Maker(["mine"])).value == ["ours"] and not notes.lines
+
+
+def test_where_no_key_can_be_kept_stages_are_made_and_found_in_this_process_alone(store, notes, tmp_path, monkeypatch):
+    (tmp_path / "closed").write_text("a file, where a folder should be")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "closed"))
+    made = [store.get_or_make("fit", letter * 64, Maker([letter])) for letter in "aba"]
+    assert [(each.value, each.from_store) for each in made] == [(["a"], False), (["b"], False), (["a"], True)]
+    assert notes.lines == [
+        f"your key for models cannot be kept in {tmp_path}/closed/kdgraph/model.key (Not a directory); "
+        "KDGRAPH_KEY_FILE=FILE names another place; "
+        "later commands make again what this one stores, and have to trust its models"
+    ]
+    keys._key_of.cache_clear()  # another process
+    assert not store.get_or_make("fit", "a" * 64, Maker(["again"])).from_store
 
 
 class Gone:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -9,9 +10,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from kdgraph.answers import Model
 from kdgraph.cli import main
 from kdgraph.config import compose
-from kdgraph.persistence import load
+from kdgraph.persistence import load, save
 from kdgraph.runner.prediction import predict as predicting
 from kdgraph.runner.run import run
 from kdgraph.runner.stages import split
@@ -239,7 +241,33 @@ class Mine(RandomForestClassifier):
 """
 
 
-def test_a_class_of_the_users_own_is_made_only_when_it_is_trusted(kdg, tmp_path, monkeypatch):
+@pytest.fixture
+def another_user(tmp_path, monkeypatch) -> Path:
+    """What follows is done with another key, which is in this file."""
+    monkeypatch.setenv("KDGRAPH_KEY_FILE", str(tmp_path / "other.key"))
+    return tmp_path / "other.key"
+
+
+def test_a_run_of_another_user_is_read_only_if_it_is_trusted(kdg, runs, table, another_user, monkeypatch):
+    """Each way out that the line names is taken."""
+    own = Path(os.environ["XDG_CONFIG_HOME"]) / "kdgraph" / "model.key"
+    shutil.copytree(runs["kdf"].run_dir, "copied")
+    given = ["--run", "copied", "--input", table, "--output", "new.csv"]
+    code, _, err = kdg(*given)
+    assert code == 2 and err == (
+        f"kdg: copied/model/calibrated.kdg was not made with your key ({another_user}), and a model can run code of its maker's choosing "
+        "when it is read; if you know and trust its origin, add --trust; "
+        "else do the run again with force=true, or name its maker's key with KDGRAPH_KEY_FILE=FILE\n"
+    )
+    assert not Path("new.csv").exists()
+    assert kdg(*given, "--trust")[0] == 0
+    expected = Path("new.csv").read_text()
+    monkeypatch.setenv("KDGRAPH_KEY_FILE", str(own))
+    Path("new.csv").unlink()
+    assert kdg(*given)[0] == 0 and Path("new.csv").read_text() == expected
+
+
+def test_a_class_of_the_users_own_is_made_in_ones_own_run_and_else_when_it_is_named(kdg, tmp_path, monkeypatch):
     (tmp_path / "own_forest.py").write_text(OWN)
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "conf" / "parent").mkdir(parents=True)
@@ -249,10 +277,68 @@ def test_a_class_of_the_users_own_is_made_only_when_it_is_trusted(kdg, tmp_path,
     run(config)
     np.savez("new.npz", X=split(config.dataset, 0).test.X)
     given = ["--run", config.run_dir, "--input", "new.npz", "--output", "new.csv"]
-    code, _, err = kdg(*given)
+    assert kdg(*given)[0] == 0
+    monkeypatch.setenv("KDGRAPH_KEY_FILE", str(tmp_path / "other.key"))
+    code, _, err = kdg(*given, "--trust")
     assert code == 2 and err == (
         f"kdg: {config.run_dir}/model/parent.kdg needs what is not known to be harmless: own_forest.Mine; "
-        "if you know where the run comes from: --trust own_forest.Mine\n"
+        "if you know what these are, and trust the origin of the run: --trust own_forest.Mine\n"
     )
-    assert kdg(*given, "--trust", "own_forest.Mine")[0] == 0
+    assert kdg(*given, "--trust", "another_package")[0] == 2
+    assert kdg(*given, "--trust", "another_package", "--trust", "own_forest.Mine")[0] == 0
     assert kdg(*given, "--trust", "own_forest")[0] == 0
+
+
+FORCE = "do the run again with force=true"
+
+
+@pytest.mark.parametrize(
+    ("write", "message"),
+    [
+        (lambda path: save(range(3), path), "holds a range, not the model of a run"),
+        (lambda path: save({"parent": [1]}, path), "holds a dict, not the model of a run"),
+        (lambda path: save(Model(parent=[1]), path), "holds a model that predicts no classes, which schema.json beside it lists"),
+        (lambda path: path.write_bytes(path.read_bytes()[:-9]), "is damaged or no file of kdgraph (its checksum is not there)"),
+        (
+            lambda path: path.write_bytes(path.read_bytes().replace(b"document", b"documemt")),
+            "is damaged (its checksum does not fit)",
+        ),
+        (lambda path: path.write_text("a,b\n1,2\n"), "is damaged or no file of kdgraph (its checksum is not there)"),
+        (lambda path: path.write_bytes(b"PK" + b"kdgraph 1 sha256 " + b"0" * 64), "was written by another version of kdgraph"),
+    ],
+    ids=["a value", "a dict", "a model of a list", "cut off", "changed", "a table", "an older file"],
+)
+def test_what_is_no_model_is_refused_in_one_line(kdg, runs, table, write, message):
+    shutil.copytree(runs["kdf"].run_dir, "copied")
+    write(Path("copied/model/calibrated.kdg"))
+    code, _, err = kdg("--run", "copied", "--input", table, "--output", "new.csv")
+    assert (code, err) == (2, f"kdg: copied/model/calibrated.kdg {message}; {FORCE}\n")
+
+
+def test_a_model_that_cannot_be_read_is_one_line_too(kdg, runs, table):
+    shutil.copytree(runs["kdf"].run_dir, "copied")
+    Path("copied/model/parent.kdg").unlink()
+    Path("copied/model/parent.kdg").mkdir()
+    code, _, err = kdg("--run", "copied", "--input", table, "--output", "new.csv")
+    assert (code, err) == (2, "kdg: copied/model/parent.kdg cannot be read (Is a directory)\n")
+
+
+def test_force_makes_a_damaged_model_again(kdg, tmp_path, capsys):
+    words = ["dataset=wine", *SMALL, "out=outputs"]
+    assert main(["run", *words]) == 0
+    (model,) = Path("outputs").rglob("model/calibrated.kdg")
+    np.savez("new.npz", X=split(compose(words).dataset, 0).test.X)
+    given = ["--run", model.parents[1], "--input", "new.npz", "--output", "new.csv"]
+    model.write_bytes(model.read_bytes()[:100])
+    capsys.readouterr()
+    code, _, err = kdg(*given)
+    assert code == 2 and err.endswith(f"; {FORCE}\n")
+    assert main(["run", *words, "force=true"]) == 0 and kdg(*given)[0] == 0
+
+
+def test_the_help_states_what_is_promised(kdg, capsys):
+    with pytest.raises(SystemExit):
+        kdg("--help")
+    text = " ".join(capsys.readouterr().out.split())
+    assert "A model is like a program: reading one can run code of its maker's choosing." in text
+    assert "but promises nothing." in text

@@ -16,7 +16,7 @@ from kdgraph.parents.networks.checkpoint import Checkpoint
 from kdgraph.parents.networks.classifier import NetworkClassifier
 from kdgraph.parents.networks.contrastive import ContrastiveViews, SupervisedContrastiveLoss
 from kdgraph.parents.networks.convolutional import check_image_shape
-from kdgraph.parents.networks.image_models import image_features
+from kdgraph.parents.networks.image_models import IMPORT_PATH, image_features
 from kdgraph.parents.networks.inference import in_batches
 from kdgraph.parents.networks.progress import Report
 from kdgraph.parents.networks.training import Examples, Options, Trained, train
@@ -116,6 +116,12 @@ class EncoderNetwork(NetworkClassifier):
     freeze: bool = False
 
     images_only: ClassVar[bool] = True
+
+    def called_names(self) -> list[str]:
+        """Return what ``fit`` imports by a name: the factory that ``model`` names, or transformers, which loads code with some models."""
+        if self.model == "resnet20":
+            return []
+        return [self.model] if IMPORT_PATH.fullmatch(self.model) else ["transformers"]
 
     def _make_module(self, input_shape: tuple[int, ...], n_outputs: int) -> nn.Module:
         check_image_shape(self, input_shape, 1, f"model={self.model!r}")

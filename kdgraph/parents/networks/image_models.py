@@ -20,6 +20,8 @@ from kdgraph.errors import UsageError
 from kdgraph.parents.networks.residual import residual_layers
 
 Weights = Literal["pretrained", "random"]
+IMPORT_PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:\w+|[^\W\d]\w*(\.[^\W\d]\w*)+")
+"""The form of an import path: a colon, or dots and no slash."""
 
 
 class ImageFeatures(nn.Module):
@@ -111,8 +113,8 @@ def image_features(
 
 
 def is_import_path(name: str) -> bool:
-    """Whether ``name`` has the form of an import path: a colon, or dots and no slash; a folder that exists is none."""
-    return not Path(name).is_dir() and bool(re.fullmatch(r"[^\W\d]\w*(\.[^\W\d]\w*)*:\w+|[^\W\d]\w*(\.[^\W\d]\w*)+", name))
+    """Whether ``name`` has the form of an import path; a folder that exists is none."""
+    return not Path(name).is_dir() and bool(IMPORT_PATH.fullmatch(name))
 
 
 def _width(features: ImageFeatures, name: str, input_shape: tuple[int, ...]) -> int:

@@ -33,6 +33,7 @@ BLOCK_BYTES, MOST_BLOCKS = 16_000_000, 8
 """A block has fewer rows where they are wide, such as images; so many blocks are in memory at once, at most."""
 OUTPUTS = (".parquet", ".pq", ".csv")
 OUTPUT = "--output"
+_AGAIN = "do the run again with force=true"
 
 
 @dataclass(frozen=True)
@@ -51,24 +52,49 @@ class Done:
     above: int
 
 
-def load_run(run_dir: Path, trusted: Sequence[str] = ()) -> Saved:
+def load_run(run_dir: Path, trust: bool | Sequence[str] = False) -> Saved:
     """The model of a run.
+
+    Parameters
+    ----------
+    trust : as in :func:`kdgraph.persistence.load`.
 
     Raises
     ------
     UsageError
-        In one line, if there is none, or if it needs classes that are not trusted.
+        In one line, if there is none, if it was made with another key and is not trusted, or if it is no model.
     """
-    from kdgraph.persistence import Untrusted, load
+    from kdgraph.persistence import CannotLoad, Untrusted, load
 
-    folder = run_dir / FOLDER
-    if not (folder / CALIBRATED).is_file():
+    file = run_dir / FOLDER / CALIBRATED
+    if not file.is_file():
         raise UsageError(_absent(run_dir))
     try:
-        return Saved(load(folder / CALIBRATED, trusted), read_schema(folder / SCHEMA))
+        model, schema = load(file, trust), read_schema(run_dir / FOLDER / SCHEMA)
     except Untrusted as error:
-        names = " ".join(f"--trust {name.replace(':', '.')}" for name in error.classes[:3])
-        raise UsageError(f"{error}; if you know where the run comes from: {names}") from error
+        raise UsageError(f"{error}; {_ways_to_trust(error.names)}") from error
+    except CannotLoad as error:
+        raise UsageError(f"{error}; {_AGAIN}") from error
+    except OSError as error:
+        raise UsageError(f"{error.filename or file} cannot be read ({error.strerror or error})") from error
+    _check_is_model(model, schema, file)
+    return Saved(model, schema)
+
+
+def _ways_to_trust(names: Sequence[str]) -> str:
+    if names:
+        named = " ".join(f"--trust {name.replace(':', '.')}" for name in names)
+        return f"if you know what these are, and trust the origin of the run: {named}"
+    return f"if you know and trust its origin, add --trust; else {_AGAIN}, or name its maker's key with KDGRAPH_KEY_FILE=FILE"
+
+
+def _check_is_model(model: Any, schema: Schema, file: Path) -> None:
+    """Raise UsageError unless it predicts what the schema lists."""
+    if not isinstance(model, Model):
+        raise UsageError(f"{file} holds a {type(model).__name__}, not the model of a run; {_AGAIN}")
+    expected = "classes" if schema.classes else "distributions"
+    if not (model.classifies if schema.classes else model.gives("distribution")):
+        raise UsageError(f"{file} holds a model that predicts no {expected}, which {SCHEMA} beside it lists; {_AGAIN}")
 
 
 def predict(

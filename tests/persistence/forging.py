@@ -1,0 +1,38 @@
+"""Files as somebody would write them who means harm: every part as they like it, with digest and checksum that fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+
+from kdgraph.persistence import to_bytes
+from kdgraph.persistence.archive import pack, seal, unpack
+from kdgraph.persistence.keys import Key
+
+
+def tampered(value: Any, change: Callable[[dict[str, Any], list[np.ndarray]], Any]) -> bytes:
+    """A file of ``value`` whose document and arrays were changed."""
+    document, arrays = unpack(to_bytes(value))
+    change(document, arrays)
+    return pack(document, arrays)
+
+
+def of(value: Any, **parts: Any) -> bytes:
+    """A file whose document contains ``value``, which is JSON already."""
+    return tampered(None, lambda document, arrays: document.update(value=value, **parts))
+
+
+def by_another(content: bytes) -> bytes:
+    """The same file as another user's key would mark it."""
+    with patch("kdgraph.persistence.archive.current_key", return_value=Key(b"x" * 32, Path("theirs"))):
+        return seal(content)
+
+
+def unchecked(value: Any) -> bytes:
+    """A file of ``value`` by a writer who checks nothing."""
+    with patch("kdgraph.persistence.encode.Encoder._check"), patch("kdgraph.persistence.encode.is_ours", return_value=False):
+        return to_bytes(value)
