@@ -1,4 +1,4 @@
-"""Features whose values single precision cannot tell apart, in front of a model that computes in it."""
+"""Features whose values single precision, in which scikit-learn's trees compute, cannot tell apart."""
 
 from __future__ import annotations
 
