@@ -118,10 +118,10 @@ def frame_of(predictions: Sequence[Predictions], classes: np.ndarray) -> pd.Data
     -------
     DataFrame
         One row for each test, calibration and out-of-distribution row, set by set and in the order of the
-        source. ``set`` is test, calibration, or the
-        name of a set out of distribution, followed by that set's params. ``row`` is the number of the row in
-        its source, from 0 (Int64, null where it comes from none), ``y`` its label. The other columns are the
-        predictions of the parent and of the calibrated model. Scores of sets have no column.
+        source. ``set`` is test, calibration, or the name of a set out of distribution, followed by that
+        set's params. ``row`` is the number of the row in its source, from 0 (Int64, null where it comes from
+        none), ``y`` its label. The other columns are the predictions of the parent and of the calibrated
+        model. Scores of sets have no column.
     """
     import pandas as pd
 

@@ -106,3 +106,27 @@ def test_the_model_of_a_run_on_scores_predicts_the_file_of_the_run(tmp_path, mon
     for name in names:
         # decimals are written with 15 digits or more
         np.testing.assert_allclose(new[f"probability_{name}"][found.row], found[f"calibrated_{name}"], rtol=1e-10)
+
+
+@pytest.mark.parametrize(
+    "more", [["dataset.text=[title,body]"], ["dataset.text=title", "dataset.vectors=v.txt"]], ids=["columns", "vectors"]
+)
+def test_the_model_of_a_run_on_texts_predicts_the_file_of_the_run(tmp_path, monkeypatch, more):
+    from kdgraph.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(2)
+    words = {"sea": ["sun", "sand", "sail"], "ice": ["snow", "cold", "white"]}
+    labels = rng.choice(["sea", "ice"], 120)
+    titles = [" ".join(rng.choice([*words[label], "day"], 4)) + f" row{i}" for i, label in enumerate(labels)]
+    pd.DataFrame({"title": titles, "body": [*titles[1:], titles[0]], "label": labels}).to_csv("t.csv", index=False)
+    everything = [*words["sea"], *words["ice"], "day", *(f"row{i}" for i in range(120))]
+    with open("v.txt", "w") as file:
+        file.writelines(f"{word} {' '.join(map(str, rng.normal(size=3)))}\n" for word in everything)
+    config = compose(["dataset=text", "dataset.path=t.csv", "dataset.n_features=64", *more, *SMALL, "ood=none", f"out={tmp_path}"])
+    run(config)
+    assert main(["predict", "--run", str(config.run_dir), "--input", "t.csv", "--output", "new.parquet"]) == 0
+    new, found = pd.read_parquet("new.parquet"), pd.read_parquet(config.run_dir / "predictions.parquet")
+    assert (labels[found.row] == found.y).all()
+    # a row's prediction may depend on its companions in the last bits
+    np.testing.assert_allclose(new["probability_sea"][found.row], found["calibrated_sea"], rtol=1e-10)

@@ -17,13 +17,12 @@ _MARKS = (
 )
 
 
-def codec_of(encoding: str, key: str = "encoding") -> str:
+def codec_of(encoding: str) -> str:
     """Return the one name under which Python has an encoding of text, whichever of its names is given.
 
     Parameters
     ----------
     encoding : in any case, with ``-`` or ``_``, or an alias.
-    key : the parameter of the data set that names it, for the message.
 
     Raises
     ------
@@ -40,7 +39,7 @@ def codec_of(encoding: str, key: str = "encoding") -> str:
         return codecs.lookup(encoding).name
     except (LookupError, ValueError) as error:
         known = "it has utf-8, latin-1, utf-16 and others"
-        raise DataError(f"dataset.{key}={encoding} is no encoding that Python knows; {known}") from error
+        raise DataError(f"dataset.encoding={encoding} is no encoding that Python knows; {known}") from error
 
 
 def marked_encoding(start: bytes) -> str | None:

@@ -53,6 +53,7 @@ def read_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype]:
 
 def shapes_in(arrays: np.lib.npyio.NpzFile) -> dict[str, tuple[int, ...]]:
     """Return the shape of each array of an open .npz file by its name; none of them is read."""
+    assert arrays.zip is not None  # it is None once the file is closed
     shapes = {}
     for name in arrays.files:
         with arrays.zip.open(f"{name}.npy") as file:

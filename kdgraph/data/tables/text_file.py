@@ -15,7 +15,7 @@ from kdgraph.data.files.encodings import codec_of, unmarked_codec
 from kdgraph.data.files.paths import existing, file_stem, itself, said, sha256_of
 from kdgraph.data.frames.cautions import warn_of_copies
 from kdgraph.data.frames.wording import no_such_column
-from kdgraph.data.tables.words import HashCount, hash_names, hashed, mean_vectors, without_furniture
+from kdgraph.data.tables.words import HashCount, hash_names, rows_of_texts, text_of_columns
 from kdgraph.errors import DataError
 from kdgraph.parameters import check_parameters
 
@@ -102,8 +102,7 @@ class TextFile:
         texts, labels, facts = _folder(path, self.encoding) if path.is_dir() else self._columns(path)
         texts, labels, source_rows = self._kept(texts, labels)
         y, classes, _ = encode_target(self.name, labels, "classification")
-        texts = [without_furniture(text) for text in texts] if self.posts else texts
-        X = hashed(texts, self.n_features) if self.vectors is None else mean_vectors(texts, self.vectors)
+        X = rows_of_texts(texts, self.n_features, self.vectors, posts=self.posts)
         warn_of_copies(self.name, X)
         facts = {"source": "file", "path": self.path, "texts": len(texts), **facts}
         names = hash_names(self.n_features)
@@ -140,8 +139,7 @@ class TextFile:
                 raise no_such_column(said(self.path), key, column, [str(name) for name in frame.columns])
         if not len(frame):
             raise DataError(f"{said(self.path)} has columns and no rows")
-        texts = frame[columns].astype(object).where(frame[columns].notna(), "").astype(str).agg(" ".join, axis=1)
-        return texts.tolist(), frame[self.target], {"sha256": sha256_of(path)}
+        return text_of_columns(frame[columns]), frame[self.target], {"sha256": sha256_of(path)}
 
 
 def _folder(path: Path, encoding: str) -> tuple[list[str], pd.Series, dict[str, str]]:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
 from kdgraph.data.files.paths import OPENERS, existing, said
 from kdgraph.errors import DataError
 from kdgraph.parameters import Range
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 WORD = re.compile(r"(?u)\b\w\w+\b")
 """Two or more letters or digits, as scikit-learn's vectorizers have it."""
@@ -35,12 +38,39 @@ def hash_names(n_features: int) -> tuple[str, ...]:
     return tuple(f"hash_{i}" for i in range(n_features))
 
 
-def mean_vectors(texts: Sequence[str], path: str) -> np.ndarray:
+def rows_of_texts(
+    texts: Sequence[str], n_features: int, vectors: str | None = None, *, posts: bool = False, width: int | None = None
+) -> np.ndarray:
+    """Return one row for each text, for a run and for new rows alike.
+
+    Parameters
+    ----------
+    texts : [n].
+    n_features : columns that words are hashed into, where there are no vectors.
+    vectors : a file of word vectors, see :func:`mean_vectors`.
+    posts : whether texts are posts, see :func:`without_furniture`.
+    width : numbers of a word vector, where they are known.
+
+    Returns
+    -------
+    Float64[n, n_features or numbers of a word vector]
+    """
+    texts = [without_furniture(text) for text in texts] if posts else texts
+    return hashed(texts, n_features) if vectors is None else mean_vectors(texts, vectors, width)
+
+
+def text_of_columns(frame: pd.DataFrame) -> list[str]:
+    """Return one text for each row of a frame [n, columns]: its cells with spaces between them, nothing for a missing one."""
+    return frame.astype(object).where(frame.notna(), "").astype(str).agg(" ".join, axis=1).tolist()
+
+
+def mean_vectors(texts: Sequence[str], path: str, width: int | None = None) -> np.ndarray:
     """The mean of the vectors of each text's words, Float64[n, d]; of a text without any known word it is 0.
 
     ``path`` is a file of word vectors in text, a line for each word: the word and its d numbers, with spaces between them, as GloVe is
     given out (Pennington, Socher, Manning 2014), and word2vec, which has a first line of two numbers. Words are compared in lower case; of
-    the file only the vectors of words that the texts have are kept.
+    the file only the vectors of words that the texts have are kept. ``width`` is d where it is known: then no text needs to have a word of
+    the file.
 
     Raises
     ------
@@ -51,11 +81,11 @@ def mean_vectors(texts: Sequence[str], path: str) -> np.ndarray:
     """
     split = [WORD.findall(text.lower()) for text in texts]
     row_of = _vectors(path, {word for words in split for word in words})
-    if not row_of:
+    if not row_of and width is None:
         raise DataError(f"{said(path, 'vectors')} has a vector for none of the words of these texts")
-    d = len(next(iter(row_of.values())))
+    d = len(next(iter(row_of.values()))) if row_of else width
     known = ([row_of[word] for word in words if word in row_of] for words in split)
-    return np.array([np.mean(each, axis=0) if each else np.zeros(d) for each in known]).reshape(len(texts), d)
+    return np.array([np.mean(each, axis=0) if each else np.zeros(d or 0) for each in known]).reshape(len(texts), d or 0)
 
 
 def _vectors(path: str, wanted: set[str]) -> dict[str, np.ndarray]:

@@ -53,11 +53,12 @@ class Cells:
         return self._texts(frame) if self.schema.text else self._table(frame, start)
 
     def _texts(self, frame: pd.DataFrame) -> np.ndarray:
-        from kdgraph.data.tables.words import hashed
+        from kdgraph.data.tables.words import rows_of_texts, text_of_columns
 
-        assert self.schema.text is not None
-        texts = frame.iloc[:, 0]
-        return hashed(texts.astype(object).where(texts.notna(), "").astype(str).tolist(), self.schema.text["n_features"])
+        text = self.schema.text
+        assert text is not None
+        width = self.schema.shape[0]
+        return rows_of_texts(text_of_columns(frame), text.n_features, text.vectors, posts=text.posts, width=width)
 
     def _table(self, frame: pd.DataFrame, start: int) -> np.ndarray:
         X = np.empty(frame.shape)

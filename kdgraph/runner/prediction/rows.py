@@ -44,6 +44,8 @@ class NewRows:
 
     def __init__(self, path: Path, schema: Schema, unseen: Unseen, tell: Callable[[str], None]) -> None:
         self.path, self.schema, self.tell = path, schema, tell
+        if schema.text:
+            schema.text.check_vectors()
         self._cells = Cells(path, schema, unseen)
         self._file = self._opened()
 
@@ -99,7 +101,7 @@ class NewRows:
         if isinstance(self._file, ArrayRows):
             return self._of_arrays(self._file, rows)
         columns, of = self._file.columns(), self.schema
-        features = [of.text["column"]] if of.text else [feature.name for feature in of.features]
+        features = of.text.columns if of.text else [feature.name for feature in of.features]
         groups = [feature.name for feature in of.groups.columns] if of.groups else []
         wanted = list(dict.fromkeys([*features, *groups]))
         self._check_columns(columns, wanted)

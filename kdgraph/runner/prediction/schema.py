@@ -11,7 +11,8 @@ from typing import Any, Literal
 import numpy as np
 
 from kdgraph.answers import Model
-from kdgraph.data.dataset import Splits
+from kdgraph.data.dataset import Dataset, Splits
+from kdgraph.data.files.paths import existing, said, sha256_of
 from kdgraph.data.frames import as_text
 from kdgraph.data.scaling import Scaling
 from kdgraph.data.tables.probabilities import ScoreKind as KindOfClassScores
@@ -26,11 +27,11 @@ OOD_SCORES = {
     "none": "none: the model is a regressor without a detector",
 }
 ScoreKind = Literal["density", "detector", "confidence", "sets", "none"]
-_FORMAT = 2
+_FORMAT = 3
 ARRAY_OF_GROUPS = "groups"
 """Where an .npz file says whom a row belongs to."""
 _OF_TEXTS = ("kdgraph.data.tables.TextFile", "kdgraph.data.tables.Newsgroups")
-"""Sources whose rows are hashed texts."""
+"""Sources whose rows are texts."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,32 @@ class Feature:
     name: str
     categories: list[str] | None = None
     date_format: str | None = None
+
+
+@dataclass(frozen=True)
+class Texts:
+    """How texts become rows, as :class:`~kdgraph.data.tables.TextFile` has it.
+
+    Attributes
+    ----------
+    columns : of the texts.
+    n_features : columns that words are hashed into, where there are no vectors.
+    vectors : the file of word vectors of the run, or None.
+    vectors_sha256 : hash of that file when the run was made.
+    posts : whether texts are posts of newsgroups.
+    """
+
+    columns: list[str]
+    n_features: int
+    vectors: str | None = None
+    vectors_sha256: str | None = None
+    posts: bool = False
+
+    def check_vectors(self) -> None:
+        """Raise DataError unless the file of word vectors, if there is one, is there as it was for the run."""
+        if self.vectors is not None and sha256_of(existing(self.vectors, "vectors")) != self.vectors_sha256:
+            changed = "has other content than when the run was made"
+            raise DataError(f"{said(self.vectors, 'vectors')} {changed}; put the former file back, or do the run again with force=true")
 
 
 @dataclass(frozen=True)
@@ -72,7 +99,7 @@ class Schema:
     dataset, target : name of the data set, and of the column with its labels, if it has columns.
     features : of a table, in the order in which the model takes them; empty for images and texts.
     shape : of one row.
-    text : column of the texts, and how many columns their words are hashed into; None for all that is no text.
+    text : how texts become rows; None for all that is no text.
     scaling : shift and size of each feature, or one for all: the model takes (x - shift) / size.
     classes : labels, sorted; column k of the probabilities belongs to the k-th.
     missing : cells that are read as missing beside empty ones.
@@ -87,7 +114,7 @@ class Schema:
     target: str | None
     features: list[Feature]
     shape: list[int]
-    text: dict[str, Any] | None
+    text: Texts | None
     scaling: dict[str, Any]
     classes: list[Any]
     missing: list[Any]
@@ -126,7 +153,7 @@ def schema_of(config: RunConfig, splits: Splits, model: Model) -> Schema:
         Feature(name, None if values is None else list(values), dates.get(name))
         for name, values in zip(train.feature_names, categories, strict=True)
     ]
-    text = _text(node)
+    text = _text(node, train)
     return Schema(
         dataset=str(node["name"]),
         target=as_text(node.get("target")),
@@ -175,6 +202,7 @@ def read_schema(path: Path) -> Schema:
         if found["format"] != _FORMAT:
             raise DataError(f"{path} was written by another version of kdgraph; do the run again with force=true")
         parts = {name: value for name, value in found.items() if name not in ("format", "ood_score_means", "groups")}
+        parts["text"] = found["text"] and Texts(**found["text"])
         groups = found["groups"] and Groups(_features(found["groups"]["columns"]), found["groups"]["names"])
         schema = Schema(**{**parts, "features": _features(parts["features"]), "groups": groups})
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -188,8 +216,15 @@ def _features(found: Sequence[Mapping[str, Any]]) -> list[Feature]:
     return [Feature(**each) for each in found]
 
 
-def _text(node: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Of a data set whose rows are hashed texts."""
+def _text(node: Mapping[str, Any], train: Dataset) -> Texts | None:
+    """Of a data set whose rows are texts."""
     if node["_target_"] not in _OF_TEXTS:
         return None
-    return {"column": node.get("text", "text"), "n_features": node["n_features"]}
+    columns = node.get("text", "text")
+    return Texts(
+        [columns] if isinstance(columns, str) else list(columns),
+        node["n_features"],
+        node.get("vectors"),
+        train.facts.get("vectors_sha256"),
+        bool(node.get("posts")),
+    )

@@ -14,10 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import softmax
 
-from kdgraph.data.tables import TableFile
+from kdgraph.data.files.paths import sha256_of
+from kdgraph.data.tables import TableFile, TextFile
 from kdgraph.errors import DataError, UsageError
 from kdgraph.runner.prediction.rows import NewRows, regrouped
-from kdgraph.runner.prediction.schema import Feature, Groups, Schema, read_schema
+from kdgraph.runner.prediction.schema import Feature, Groups, Schema, Texts, read_schema
 
 FRAME = pd.DataFrame(
     {
@@ -293,7 +294,7 @@ def test_texts_are_hashed_as_in_training(tmp_path):
 
     path = tmp_path / "new.csv"
     path.write_text('id,review\n1,"Rain, rain"\n2,\n3,go away\n')
-    X = read(path, schema(features=[], shape=[8], text={"column": "review", "n_features": 8}))
+    X = read(path, schema(features=[], shape=[8], text=Texts(["review"], 8)))
     np.testing.assert_array_equal(X, hashed(["Rain, rain", "", "go away"], 8))
 
 
@@ -492,3 +493,35 @@ def test_class_scores_that_are_no_probabilities_are_refused_with_their_row(tmp_p
     path.write_text("a,b,h1\n.5,.5,0\n,.75,0\n")
     with pytest.raises(DataError, match=f"^{re.escape(f'--input {path}: scores must be finite, row 1 is not')}$"):
         read(path, schema(**SCORES, scores="logits"), 1)
+
+
+def texts(columns, n_features: int = 16, **more) -> Schema:
+    return schema(features=[], shape=[n_features], text=Texts(columns, n_features, **more))
+
+
+@pytest.mark.parametrize("rows", [1, 100])
+@pytest.mark.parametrize("columns", [["title"], ["title", "body"], ["body", "title"]])
+@pytest.mark.parametrize("posts", [False, True])
+def test_new_texts_become_rows_as_in_training(tmp_path, rows, columns, posts):
+    path = tmp_path / "new.csv"
+    head = "From: me\n\n"
+    titles = [f"{head}Sun at sea", f"{head}NA ice\n> who?\nNorth we go", None]
+    frame = pd.DataFrame({"title": titles, "body": [f"{head}We sail", None, f"{head}snow"], "label": ["a", "b", "a"]})
+    frame.to_csv(path, index=False)
+    trained = TextFile(str(path), text=columns, n_features=16, posts=posts).load()
+    np.testing.assert_array_equal(read(path, texts(columns, posts=posts), rows), trained.X)
+
+
+@pytest.mark.parametrize("rows", [1, 100])
+def test_new_texts_have_the_mean_of_the_vectors_of_the_run(tmp_path, rows):
+    vectors = tmp_path / "vectors.txt"
+    vectors.write_text("sun 1 2 3\nsea 5 6 7\n")
+    path = tmp_path / "new.csv"
+    path.write_text("text,label\nSun and sea,a\nnothing known,b\n")
+    known = {"vectors": str(vectors), "vectors_sha256": sha256_of(vectors)}
+    of = schema(features=[], shape=[3], text=Texts(["text"], 16, **known))
+    assert read(path, of, rows).tolist() == [[3, 4, 5], [0, 0, 0]]
+    vectors.write_text("sun 1 2 3\nsea 5 6 8\n")
+    changed = "has other content than when the run was made; put the former file back, or do the run again with force=true"
+    with pytest.raises(DataError, match=f"^{re.escape(f'dataset.vectors={vectors} {changed}')}$"):
+        read(path, of, rows)
