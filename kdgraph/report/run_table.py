@@ -13,7 +13,7 @@ from kdgraph.results.numbers import is_tie
 from kdgraph.results.parts import AS_IN_PAPER, after, chain, is_as_in_paper
 from kdgraph.results.usual import far
 from kdgraph.results.words import MARK, MISSING
-from kdgraph.wording import counted
+from kdgraph.wording import counted, printable
 
 MOST_SETS = 3
 """Out-of-distribution sets of a family that are shown."""
@@ -114,7 +114,7 @@ def _note(measure: Measure, record: Record) -> str:
 
 
 def _warnings(record: Record) -> list[str]:
-    return [f"  warning ({warning['stage']}): {warning['message']}" for warning in record["warnings"]]
+    return [f"  warning ({warning['stage']}): {printable(warning['message'])}" for warning in record["warnings"]]
 
 
 def _files(record: Record, run_dir: str) -> str:

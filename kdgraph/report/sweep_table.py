@@ -15,7 +15,7 @@ from kdgraph.results.parts import AS_IN_PAPER, PARTS, after, is_as_in_paper
 from kdgraph.results.usual import NEAR, far
 from kdgraph.results.words import MISSING, numbered
 from kdgraph.run_config import METHOD_ENDS
-from kdgraph.wording import some
+from kdgraph.wording import printable, some
 
 MOST_SETS, MOST_FAR = 2, 6
 """Out-of-distribution sets of a family that are shown, and columns of them all."""
@@ -61,7 +61,7 @@ def sweep_warnings(runs: Sequence[Done]) -> str:
     for run in runs:
         for warning in run.record["warnings"]:
             said.setdefault(warning["message"], {})[f"{run.record['dataset']['name']} seed {run.record['seed']}"] = None
-    lines = [f"warning, {some(list(where), at_most=3)}: {message}" for message, where in said.items()]
+    lines = [f"warning, {some(list(where), at_most=3)}: {printable(message)}" for message, where in said.items()]
     rest = len(lines) - MOST_WARNINGS
     return "\n".join(lines[:MOST_WARNINGS] + ([f"{rest} more warnings are in the records"] if rest > 0 else []))
 

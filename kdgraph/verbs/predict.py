@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from kdgraph.errors import UsageError
 from kdgraph.verbs.flags import Flags
+from kdgraph.wording import printable
 
 if TYPE_CHECKING:
     from kdgraph.runner.prediction.predict import Done, Saved
@@ -46,12 +47,15 @@ def main(arguments: list[str]) -> int:
 
     names = [name for name in args.trust if name is not None]
     saved = load_run(Path(args.run), names or bool(args.trust))
-    rows = NewRows(new, saved.schema, args.unseen, lambda line: print(f"kdg: {line}", file=sys.stderr))
+    rows = NewRows(new, saved.schema, args.unseen, lambda line: print(f"kdg: {printable(line)}", file=sys.stderr))
     with _bar() as progress:
         done = predict(saved, rows, output, chunk=args.chunk, progress=progress)
     for name, n in rows.became_missing.items():
         if n:
-            print(f"kdg: {n:,} cells of '{name}' have a category that the training data do not have: read as missing", file=sys.stderr)
+            print(
+                f"kdg: {n:,} cells of '{printable(name)}' have a category that the training data do not have: read as missing",
+                file=sys.stderr,
+            )
     print(_summary(saved, done, output))
     return 0
 
