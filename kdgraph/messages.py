@@ -73,7 +73,9 @@ def one_line(
     for cause in causes:
         if missing := getattr(cause, "missing_cfg_file", None):
             # A group of Hydra has two words. Of ours the rest may be a folder in the group.
-            group, name = re.fullmatch(r"(hydra/[^/]*|[^/]*)/?(.*)", str(missing)).groups()
+            words = str(missing).split("/")
+            depth = 2 if words[0] == "hydra" else 1
+            group, name = "/".join(words[:depth]), "/".join(words[depth:])
             if not name:
                 return ConfigError(_first_line(cause))
             chooser = re.match(r"In '(?!config')(.*)': ", str(cause))

@@ -152,7 +152,7 @@ def test_check_names_what_is_damaged(kdg, openml_cache):
     code, out, err = kdg("data", "check")
     assert code == 1 and "damaged" in out.splitlines()[1] and out.splitlines()[2].endswith(" ok")
     assert err.startswith(f"kdg: {folder / 'dataset_61.pq'} is damaged (")
-    assert err.endswith(f"); delete {folder} and fetch it again with 'kdg data get'\n")
+    assert err.endswith(f"); delete {folder} and fetch it again with 'kdg data get 61'\n")
     assert kdg("data", "check", "few/two")[0] == 0
 
 
@@ -227,7 +227,7 @@ def test_show_counts_what_is_not_at_hand_and_fetches_nothing(kdg, where, openml_
     code, out, err = kdg("show", "-m", "dataset=few/one,few/two", "seed=0,1")
     assert (code, err) == (0, "")
     lines = out.splitlines()
-    assert lines[1] == lines[3] == f"# not at hand: data set 61 is not in {where}; 'kdg data get' fetches it"
+    assert lines[1] == lines[3] == f"# not at hand: data set 61 is not in {where}; 'kdg data get 61' fetches it"
     assert lines[-1] == "# 4 runs; 1 of 2 data sets are not at hand, and a run fetches what it can"
     assert kdg("show", "dataset=few/one")[1].splitlines()[-1] == lines[1]
 

@@ -148,7 +148,11 @@ def read_frame(data: OpenmlData) -> pd.DataFrame:
 def damaged(file: Path, why: BaseException | str) -> DataError:
     """The error for a file of the cache that is not what it should be."""
     reason = " ".join(str(why).split())[:120]
-    return DataError(f"{file} is damaged ({reason}); delete {file.parent} and fetch it again with 'kdg data get'")
+    folder = file.parent
+    # A task has no command of its own: it comes with the data set of a run.
+    of_data_set = folder.parent.name == "datasets"
+    command = f"'kdg data get {folder.name}'" if of_data_set else "'kdg data get' and the words of the run"
+    return DataError(f"{file} is damaged ({reason}); delete {folder} and fetch it again with {command}")
 
 
 def _data_file(folder: Path, id: int) -> Path | None:

@@ -41,11 +41,17 @@ class Network:
 
 
 class _Missing(NotAtHand):
-    """What is not in the cache and was not asked for; ``reason`` is the same for all that is missing."""
+    """What is not in the cache and was not asked for.
 
-    def __init__(self, what: str, why: str) -> None:
-        self.reason = f"not in {cache_folder()}; {why}"
-        super().__init__(f"{what} is {self.reason}")
+    Attributes
+    ----------
+    reason : why, in words that are the same for all that is missing.
+    """
+
+    def __init__(self, what: str, why: str, why_this: str | None = None) -> None:
+        place = f"not in {cache_folder()}"
+        self.reason = f"{place}; {why}"
+        super().__init__(f"{what} is {place}; {why_this or why}")
 
 
 def reason_of(error: NotAtHand) -> str:
@@ -89,7 +95,10 @@ def fetch(id: int, progress: Progress | None = None) -> OpenmlData:
 def asking(what: str) -> Iterator[Any]:
     """Openml, set to few tries, to silence and to time limits; its errors leave as one line about ``what``."""
     if not Network.allowed:
-        raise _Missing(what, "'kdg data get' fetches it")
+        same_words = "'kdg data get' with the words of the run fetches it"
+        kind, _, number = what.rpartition(" ")
+        one = f"'kdg data get {number}' fetches it" if kind == "data set" else None
+        raise _Missing(what, same_words, one)
     if Network.failure:
         raise _Missing(what, Network.failure)
     openml = import_openml()

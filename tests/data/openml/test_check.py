@@ -100,7 +100,7 @@ def test_what_is_damaged(openml_cache, spoil, file, reason):
     problem = check_cached(61).problem
     assert problem is not None and "\n" not in problem
     assert problem.startswith(f"{folder / file} is damaged ({reason}")
-    assert problem.endswith(f"); delete {folder} and fetch it again with 'kdg data get'")
+    assert problem.endswith(f"); delete {folder} and fetch it again with 'kdg data get 61'")
 
 
 def test_qualities_that_cannot_be_read_say_nothing(openml_cache):

@@ -155,7 +155,7 @@ def test_a_server_that_never_answers(openml_cache, monkeypatch):
 def test_offline_asks_nobody(openml_server):
     openml_server.add(61, frame())
     with offline():
-        assert refusal() == f"data set 61 is not in {dataset_folder(61).parents[1]}; 'kdg data get' fetches it"
+        assert refusal() == f"data set 61 is not in {dataset_folder(61).parents[1]}; 'kdg data get 61' fetches it"
     assert not openml_server.log and fetch(61).id == 61
 
 

@@ -132,7 +132,7 @@ def test_a_damaged_file_is_named_with_the_way_out(table, openml_cache, name):
         OpenmlTable(61).load()
     says = str(caught.value)
     assert not isinstance(caught.value, NotAtHand) and "\n" not in says
-    assert says.startswith(f"{file} is damaged (") and says.endswith(f"); delete {file.parent} and fetch it again with 'kdg data get'")
+    assert says.startswith(f"{file} is damaged (") and says.endswith(f"); delete {file.parent} and fetch it again with 'kdg data get 61'")
 
 
 @pytest.mark.parametrize(
