@@ -48,12 +48,14 @@ def with_spread(value: float, spread: float, digits: int = 3) -> str:
     """Write a number with its standard deviation, which has as many decimals where these show it.
 
     >>> with_spread(0.318, 0.0123), with_spread(0.318, 2e-5), with_spread(1.234e-6, 5.6e-8)
-    ('0.318 ± 0.012', '0.318 ± 2.0e-05', '1.23e-06 ± 5.6e-08')
+    ('0.318 ± 0.012', '0.318 ± 2.0e-05', '1.23e-06 ± 6e-08')
     """
     text = significant(value, digits)
-    decimals = len(text.partition(".")[2])
-    fixed = f"{spread:.{decimals}f}"
-    if "e" in text or spread >= LARGE or not (float(fixed) or spread == 0):
+    fixed = f"{spread:.{len(text.partition('.')[2])}f}"
+    if "e" in text and spread > 0:
+        smaller = math.floor(math.log10(abs(value))) - math.floor(math.log10(spread))  # so many places to the right of the number
+        fixed = f"{spread:.{min(max(digits - smaller, 1), digits) - 1}e}"
+    elif "e" in text or spread >= LARGE or not (float(fixed) or spread == 0):
         fixed = significant(spread, 2)
     return f"{text} ± {fixed}"
 

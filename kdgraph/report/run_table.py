@@ -103,7 +103,7 @@ def _better(measure: Measure, values: Values, record: Record) -> str | None:
     """Whose number is the better one of two that more than floating-point noise tells apart."""
     distance = {of: distance_from_ideal(measure, entry["value"], record["dataset"]["prior"]) for of, entry in values.items()}
     known = {of: value for of, value in distance.items() if value is not None}
-    if len(known) < 2 or is_tie(*known.values(), measure.about.unit):
+    if len(known) < 2 or is_tie(known["parent"], known["calibrated"], measure.about.unit):
         return None
     return min(known, key=lambda of: known[of])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kdgraph.cli import main
+from kdgraph.run_config import RECORD_SCHEMA
 from tests.report.page_runs import make_record, write
 
 
@@ -89,10 +90,14 @@ def test_a_file_that_cannot_be_written_is_told(kdg, tmp_path):
     assert told == "kdg: cannot write file/report.html: File exists; name another place with --output\n"
 
 
-def test_where_all_runs_are_of_another_version_the_reason_stands_before_the_error(tmp_path, capsys, monkeypatch):
+def test_a_page_without_runs_of_this_version_says_why(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    write(tmp_path / "outputs", [make_record("dataset=spiral", "method=kdf", seed=0) | {"schema": 1}])
+    for schema in (3, 5):
+        folder = tmp_path / "outputs" / "spiral" / "kdf" / f"0000000{schema}"
+        folder.mkdir(parents=True)
+        (folder / "result.json").write_text(f'{{"schema": {schema}}}')
     assert main(["report"]) == 2
-    reason, error = capsys.readouterr().err.splitlines()
-    assert reason.startswith("kdg: left out of outputs: 1 run of another version (schema 1; this kdgraph reads ")
-    assert error.startswith("kdg: no finished run in 'outputs'")
+    assert capsys.readouterr().err.splitlines() == [
+        f"kdg: left out of outputs: 2 runs of another version (schema 3, 5; this kdgraph reads {RECORD_SCHEMA})",
+        "kdg: no finished run in 'outputs'; make one with 'kdg run', or name another folder with --out",
+    ]

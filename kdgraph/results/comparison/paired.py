@@ -62,7 +62,8 @@ def compare(first: pd.Series, second: pd.Series, *, scale: float = 0.0, decimals
     Comparison(wins=2, ties=1, losses=0, p=0.5)
     """
     both = pd.concat([first, second], axis=1, join="inner").to_numpy(dtype=np.float64)
-    return of_pairs(*(both if decimals is None else both.round(decimals)).T, scale)
+    numbers = both if decimals is None else both.round(decimals)
+    return of_pairs(numbers[:, 0], numbers[:, 1], scale)
 
 
 def of_pairs(first: np.ndarray, second: np.ndarray, scale: float = 0.0) -> Comparison:
