@@ -26,7 +26,6 @@ HOLD = (
     "    print('held', flush=True); time.sleep(60)"
 )
 IS_CLAIMED = "import sys; from pathlib import Path; from kdgraph.runner.claim import is_claimed; print(is_claimed(Path(sys.argv[1])))"
-as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may change users")
 
 
 def can_unshare() -> bool:
@@ -220,11 +219,8 @@ def test_the_umask_decides_who_may_write_a_claim(tmp_path, umask, mode):
         os.umask(before)
 
 
-@as_root
-def test_a_dead_claim_of_another_user_is_taken_over_in_a_folder_of_the_group(tmp_path):
+def test_a_dead_claim_of_another_user_is_taken_over_in_a_folder_of_the_group(tmp_path, as_user):
     """Whatever the mode of the claim: the right to write to the folder is what counts."""
-    if not shutil.which("setpriv"):
-        pytest.skip("no setpriv")
     for folder in (tmp_path, *tmp_path.parents):
         if folder.stat().st_uid == 0 and folder not in (Path("/"), Path("/tmp")):
             folder.chmod(folder.stat().st_mode | 0o055)
@@ -232,13 +228,12 @@ def test_a_dead_claim_of_another_user_is_taken_over_in_a_folder_of_the_group(tmp
     path.parent.mkdir()
     os.chown(path.parent, 2001, 3000)
     path.parent.chmod(0o2775)
-    user = ["setpriv", "--regid=3000", "--clear-groups"]
-    first = holder(path, *user, "--reuid=2001")
-    second = [*user, "--reuid=2002", sys.executable, "-c", IS_CLAIMED, str(path)]
+    first = holder(path, *as_user(2001))
+    second = [*as_user(2002), sys.executable, "-c", IS_CLAIMED, str(path)]
     assert subprocess.run(second, cwd=ROOT, capture_output=True, text=True, check=True).stdout == "True\n"
     ends(first)
     assert stat.S_IMODE(path.stat().st_mode) == 0o644
-    taken = holder(path, *user, "--reuid=2002")
+    taken = holder(path, *as_user(2002))
     assert path.stat().st_uid == 2002
     ends(taken)
     assert not list(path.parent.glob(".*.tmp"))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import shutil
+import json
 import signal
 import subprocess
 import sys
@@ -56,19 +55,10 @@ def test_this_process_lives_and_one_that_waits_to_be_reaped_does_not():
     assert not lives({**this_process(), "pid": ended.pid})
 
 
-@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv"), reason="only root may change users")
-def test_a_process_of_another_user_lives():
+def test_a_process_of_another_user_lives(as_user):
     code = "import json, sys; from kdgraph.runner.processes import lives; print(lives(json.loads(sys.argv[1])))"
-    import json
-
-    for folder in (ROOT, *ROOT.parents):
-        if not folder.stat().st_mode & 0o005:
-            pytest.skip(f"another user cannot read {folder}")
-    user = ["setpriv", "--reuid=2001", "--regid=3000", "--clear-groups"]
-    done = subprocess.run(
-        [*user, sys.executable, "-c", code, json.dumps(this_process())], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    assert done.stdout == "True\n"
+    command = [*as_user(2001), sys.executable, "-c", code, json.dumps(this_process())]
+    assert subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout == "True\n"
 
 
 def command_line(body: str, **more: object) -> subprocess.Popen[str]:
