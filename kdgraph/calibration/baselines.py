@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.calibration import CalibratedClassifierCV
@@ -56,6 +56,8 @@ class Refit(Uncalibrated):
     estimator, calibration_size, random_state : as in :class:`Uncalibrated`; of a frozen parent, an unfitted clone is fitted.
     """
 
+    weights_as_given: ClassVar = True
+
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         parent = self.estimator_.estimator if isinstance(self.estimator_, FrozenEstimator) else self.estimator_
         rows = train + calibration
@@ -87,6 +89,8 @@ class Retrained(Uncalibrated):
 
     _: KW_ONLY
     changes: Mapping[str, Any] | None = None
+
+    weights_as_given: ClassVar = True
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         parent = self.estimator_.estimator if isinstance(self.estimator_, FrozenEstimator) else self.estimator_

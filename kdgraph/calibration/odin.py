@@ -112,14 +112,13 @@ class OdinCalibration(PostHocClassifier):
         if not len(self.epsilons):
             raise ParameterError("epsilons must have at least one number, got []")
         self.unit_ = input_spread(self.estimator_, train.X)
-        rows = calibration[calibration.weight > 0]
         if "auto" not in (self.temperature, self.epsilon):
             self.tried_, self.epsilon_, self.temperature_ = None, float(self.epsilon), float(self.temperature)
             return
         if self._out is not None:
-            self.tried_ = list(self._judged_by_outliers(rows, self._validated(self._out)[0]))
+            self.tried_ = list(self._judged_by_outliers(calibration, self._validated(self._out)[0]))
         else:
-            self.tried_ = list(self._judged_by_likelihood(rows))
+            self.tried_ = list(self._judged_by_likelihood(calibration))
         self.epsilon_, self.temperature_, _ = min(self.tried_, key=lambda each: each[2])
 
     def predict_proba(self, X) -> np.ndarray:

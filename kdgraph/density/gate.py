@@ -33,7 +33,7 @@ class DensityGate(FlooredClassifier):
     partition : whose polytopes carry the density: a forest, which is cloned and fitted unless frozen; None for the forest inside
         ``estimator``.
     distance : by which the nearest polytope is found, as in :class:`KernelDensityForest`.
-    alpha : the expected share of in-distribution rows that the floor may give up.
+    alpha : the expected share of in-distribution rows that the floor may give up; each held-out row counts once, whatever it weighs.
     price : in place of ``alpha``, how far the floor may move rows in the mean, in total variation
         (:func:`~kdgraph.density.floor.priced_log_floor`): a bound of what the gate costs in calibration, also where held-out rows are few.
     min_weight : w is never smaller, so that the estimator's argmax survives among equal priors.

@@ -35,6 +35,8 @@ class PostHocClassifier(ClassifierMixin, PostHoc):
     parent_says: ClassVar = "predict_proba"
     takes_groups: ClassVar = False
     """Whether it does something by group: ``fit`` and what predicts want to know each row's then."""
+    weights_as_given: ClassVar = False
+    """Whether what comes after the parent gets weights as they were passed, as where it fits a parent once more."""
 
     def fit(
         self,
@@ -54,6 +56,9 @@ class PostHocClassifier(ClassifierMixin, PostHoc):
 
         ``sample_weight``, Float[n], goes with the rows of X, also with those that are held out of them; ``sample_weight_calibration``,
         Float[m], with those of ``X_calibration``: by class, say, where other classes are met in use as often (label shift).
+        A row of weight 0 is left out. A common factor of ``sample_weight``, or of ``sample_weight_calibration``, changes nothing that is
+        fitted after the parent, which gets the weights as they are: there they are divided by their mean, so that rows weigh 1 on average
+        wherever a row counts against a pseudo-count, a penalty or a number of rows.
         ``groups``, [n], and ``groups_calibration``, [m], say which subgroup the rows belong to; only what :attr:`takes_groups` looks at
         them.
 
@@ -69,17 +74,23 @@ class PostHocClassifier(ClassifierMixin, PostHoc):
         X, y = self._validated(X, y, reset=True)
         check_classification_targets(y)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        self.classes_ = self._classes_of(y, y[weight > 0])
-        everything = Rows(X, np.searchsorted(self.classes_, y), weight, None if groups is None else one_each("groups", groups, len(X)))
+        everything = _counted(Rows(X, y, weight, None if groups is None else one_each("groups", groups, len(X))))
+        self.classes_ = self._classes_of(everything.y)
+        everything = replace(everything, y=np.searchsorted(self.classes_, everything.y))
         train, calibration = self._divided(everything, X_calibration, y_calibration, self.random_state)
         if groups_calibration is not None:
             calibration = replace(calibration, group=one_each("groups_calibration", groups_calibration, len(calibration)))
         if sample_weight_calibration is not None:
-            calibration = self._weighted(calibration, sample_weight_calibration, X_calibration is not None)
+            calibration = _counted(self._weighted(calibration, sample_weight_calibration, X_calibration is not None))
         self.prior_ = train.one_hot(len(self.classes_)).sum(0) / train.weight.sum()
         self.estimator_ = self._fitted_parent(parent, train, calibration, self.random_state)
         with rows_checked():
-            self._fit_after(train, calibration)
+            if self.weights_as_given:
+                self._fit_after(train, calibration)
+            elif X_calibration is None:
+                self._fit_after(*_of_mean_weight_one(train, calibration))
+            else:
+                self._fit_after(*_of_mean_weight_one(train), *_of_mean_weight_one(calibration))
         return self
 
     def predict(self, X) -> np.ndarray:
@@ -87,7 +98,7 @@ class PostHocClassifier(ClassifierMixin, PostHoc):
         check_is_fitted(self)
         return self.classes_[self.predict_proba(X).argmax(axis=1)]
 
-    def _classes_of(self, y: np.ndarray, weighted: np.ndarray) -> np.ndarray:
+    def _classes_of(self, y: np.ndarray) -> np.ndarray:
         classes = np.unique(y)
         if isinstance(self.estimator, FrozenEstimator):
             check_is_fitted(self.estimator)
@@ -95,8 +106,8 @@ class PostHocClassifier(ClassifierMixin, PostHoc):
             unknown = np.setdiff1d(given, classes)
             if len(unknown):
                 raise ValueError(f"labels {unknown.tolist()} are not among the classes of the frozen parent, {classes.tolist()}")
-        if len(np.unique(weighted)) < 2:
-            raise ValueError(f"{type(self).__name__} needs rows of at least two classes, got one class: {np.unique(weighted).tolist()}")
+        if len(np.unique(y)) < 2:
+            raise ValueError(f"{type(self).__name__} needs rows of at least two classes, got one class: {np.unique(y).tolist()}")
         return classes
 
     def _weighted(self, calibration: Rows, weight: Any, is_given: bool) -> Rows:
@@ -121,3 +132,17 @@ class PostHocClassifier(ClassifierMixin, PostHoc):
         several = np.flatnonzero(~alone)
         kept, held = train_test_split(several, test_size=self.calibration_size, stratify=rows.y[several], random_state=seed)
         return np.concatenate([kept, np.flatnonzero(alone)]), held
+
+
+def _counted(rows: Rows) -> Rows:
+    """The rows whose weight is above 0."""
+    counts = rows.weight > 0
+    return rows if counts.all() else rows[counts]
+
+
+def _of_mean_weight_one(*parts: Rows) -> list[Rows]:
+    """The parts with weights divided by a common factor, after which those of all their rows have mean 1."""
+    weight = np.concatenate([rows.weight for rows in parts])
+    largest = weight.max()  # divided first, so that the sum is finite and has all its digits
+    mean = (weight / largest).mean()
+    return [replace(rows, weight=rows.weight / largest / mean) for rows in parts]

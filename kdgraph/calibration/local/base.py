@@ -143,8 +143,7 @@ class Local:
 
     def _learn(self, rows: Rows, proba: np.ndarray, values: np.ndarray) -> None:
         """Learn from calibration rows, of which the parent says ``proba``: Float[n, K], with values Float[n] or Float[n, K]."""
-        counts = rows.weight > 0
-        rows, proba, values = rows[counts], proba[counts], np.asarray(values, dtype=np.float64)[counts]
+        values = np.asarray(values, dtype=np.float64)
         self.map_ = self._fitted_map(rows.X)
         self.groups_ = np.unique(self._groups_given(rows)) if self.takes_groups else np.empty(0)
         sight = Sight(self.kernel, self.estimator_, self.map_)

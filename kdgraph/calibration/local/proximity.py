@@ -72,15 +72,14 @@ class Proximity(TopLabelCalibrator):
         return proba, top, np.clip(self._at(np.asarray(top.confidence, dtype=np.float64), near), 0.0, 1.0)
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
-        rows = calibration[calibration.weight > 0]
-        top = TopLabel.of(self.estimator_.predict_proba(rows.X))
-        self.map_ = self._fitted_map(rows.X)
-        seen = self.map_.vectors(self.estimator_, rows.X)
-        self.index_ = NearestNeighbors(n_neighbors=min(self.neighbours, max(len(rows) - 1, 1))).fit(seen)
-        correct = top.correct(rows.y)
-        self.accuracy_ = float(np.average(correct, weights=rows.weight))
-        near = self._proximity(None if len(rows) > 1 else seen)
-        self._learn(np.asarray(top.confidence, dtype=np.float64), near, correct, rows.weight)
+        top = TopLabel.of(self.estimator_.predict_proba(calibration.X))
+        self.map_ = self._fitted_map(calibration.X)
+        seen = self.map_.vectors(self.estimator_, calibration.X)
+        self.index_ = NearestNeighbors(n_neighbors=min(self.neighbours, max(len(calibration) - 1, 1))).fit(seen)
+        correct = top.correct(calibration.y)
+        self.accuracy_ = float(np.average(correct, weights=calibration.weight))
+        near = self._proximity(None if len(calibration) > 1 else seen)
+        self._learn(np.asarray(top.confidence, dtype=np.float64), near, correct, calibration.weight)
 
     def _fitted_map(self, X: Any) -> FeatureMap:
         map_ = FeatureMap(reduce="none") if self.features is None else clone(self.features)
