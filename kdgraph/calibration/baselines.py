@@ -42,6 +42,7 @@ class Uncalibrated(PostHocClassifier):
         given = {"X_calibration": rows.X, "y_calibration": self.classes_[rows.y], "sample_weight_calibration": rows.weight}
         return seeded_clone(calibrator, self.random_state).set_params(estimator=frozen).fit(train.X, self.classes_[train.y], **given)
 
+    @np.errstate(under="ignore")
     def predict_proba(self, X) -> np.ndarray:
         """Float[n, K]."""
         X = self._checked(X)

@@ -121,6 +121,7 @@ class OdinCalibration(PostHocClassifier):
             self.tried_ = list(self._judged_by_likelihood(calibration))
         self.epsilon_, self.temperature_, _ = min(self.tried_, key=lambda each: each[2])
 
+    @np.errstate(under="ignore")
     def predict_proba(self, X) -> np.ndarray:
         """Float[n, K]."""
         X = self._checked(X)
@@ -158,6 +159,7 @@ class OdinCalibration(PostHocClassifier):
                 yield e, t, fpr95(*scores)
 
 
+@np.errstate(under="ignore")
 def _nll(logits: np.ndarray, rows: Rows, temperature: float) -> float:
     """Mean negative log likelihood in nats, of logits Float[n, K]."""
     log_proba = log_softmax(logits / temperature, axis=1)[np.arange(len(rows)), rows.y]

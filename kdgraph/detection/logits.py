@@ -93,5 +93,6 @@ class Energy(PostHocDetector):
     def _learns_from_training_rows(self) -> bool:
         return False
 
+    @np.errstate(under="ignore")
     def _score(self, X: Any) -> np.ndarray:
         return self.temperature * logsumexp(inside_of(self.estimator_).logits(X) / self.temperature, axis=1)

@@ -126,6 +126,7 @@ class Odin(PostHocDetector):
     def _score(self, X: Any) -> np.ndarray:
         return self._scores(X, [self.epsilon_])[0]
 
+    @np.errstate(under="ignore")
     def _scores(self, X: Any, epsilons: Sequence[float]) -> list[np.ndarray]:
         """Float[n] for each step."""
         logits = logits_after_step(self.estimator_, X, self.temperature, [self.unit_ * step for step in epsilons])

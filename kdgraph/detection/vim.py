@@ -100,6 +100,7 @@ class VirtualLogit(FeatureDetector):
             "origin": self.origin_is_,
         }
 
+    @np.errstate(under="ignore")
     def _block_score(self, X: Any) -> np.ndarray:
         near, factor = within_reach(self._features(X), _REACH)
         energy = logsumexp(inside_of(self.estimator_).logits(X), axis=1)

@@ -106,6 +106,7 @@ class Distribution(ABC):
         """Float[n, m]: ``m`` independent draws for each row."""
         return self.ppf(np.maximum(rng.random((len(self), m)), _SMALLEST))
 
+    @np.errstate(under="ignore")
     def crps(self, y: np.ndarray) -> np.ndarray:
         """Continuous ranked probability score, Float[n] of y: Float[n], in the units of y.
 

@@ -138,6 +138,7 @@ class Normal(LocationScale):
         return ndtri(q)
 
     @staticmethod
+    @np.errstate(under="ignore")
     def standard_pdf(z: np.ndarray) -> np.ndarray:  # noqa: D102
         return np.exp(-0.5 * z**2) / np.sqrt(2 * np.pi)
 

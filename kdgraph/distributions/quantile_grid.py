@@ -137,6 +137,7 @@ class QuantileGrid(Distribution):
             found.append(np.where(flat, 0.0, length))
         return found[0], found[1]
 
+    @np.errstate(under="ignore")
     def _cdf(self, y: np.ndarray) -> np.ndarray:
         below, above = self._beyond(y, self._tails())
         above = np.where((self._tails()[1] == 0) & (y >= self.values[:, -1:]), np.inf, above)  # a tail without a length lies there

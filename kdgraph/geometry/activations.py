@@ -159,6 +159,7 @@ class _Plan:
     widths: np.ndarray
     normalised: bool
 
+    @np.errstate(under="ignore")
     def probabilities(self, output: Tensor) -> np.ndarray:
         """Float64[batch, K] of what the network puts out; a single column belongs to the second of two classes."""
         values = np.nan_to_num(output.flatten(1).cpu().numpy()).astype(np.float64)

@@ -89,6 +89,7 @@ class Proximity(TopLabelCalibrator):
             map_.set_params(random_state=check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         return map_.fit(self.estimator_, X)
 
+    @np.errstate(under="ignore")
     def _proximity(self, seen: Any) -> np.ndarray:
         """Float[n]; of None, of the calibration rows themselves, none of which is its own neighbour."""
         distance = self.index_.kneighbors(seen)[0].mean(axis=1)

@@ -60,6 +60,7 @@ class KernelSum:
         """The weight of all kernels, which no sum exceeds."""
         return float(self.weight.sum())
 
+    @np.errstate(under="ignore")
     def of_one(self, score: np.ndarray, weight: np.ndarray, bandwidth: float) -> np.ndarray:
         """Float[n]: what rows with these scores and weights, Float[n], add to the sum at their own scores. Ours."""
         apart = [0 * score, 2 * score, 2 - 2 * score] if self.boundary == "reflect" else [0 * score]

@@ -215,6 +215,7 @@ class NetworkClassifier(ClassifierMixin, Network):
         """Float64[n, K]: what the softmax takes; X as in ``fit``."""
         return self._outputs(X).astype(np.float64)
 
+    @np.errstate(under="ignore")
     def predict_proba(self, X) -> np.ndarray:
         """Float64[n, K]: class probabilities; rows are finite and sum to 1 for every finite X (Float[n, *input_shape])."""
         return softmax(self.logits(X), axis=1)
