@@ -16,7 +16,17 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_y, check_consistent_length, check_is_fitted, validate_data
 
 from kdgraph.parameters import OpenFraction
-from kdgraph.parents.accepts import IMPUTE, allows_missing, reads_columns, transforms_first, weights_for
+from kdgraph.parents.accepts import (
+    IMPUTE,
+    allows_missing,
+    check_columns,
+    has_categories,
+    is_composed,
+    reads_columns,
+    takes_categories,
+    transforms_first,
+    weights_for,
+)
 from kdgraph.parents.frozen import is_trained_and_frozen, warn_of_calibration_rows, warn_of_rows_of_fit
 from kdgraph.parents.rows import Rows, has_missing, is_frame
 from kdgraph.parents.single_precision import warn_of_lost_values
@@ -91,9 +101,13 @@ class PostHoc(MetaEstimatorMixin, BaseEstimator):
     def _parent(self) -> Any:
         """The parent to fit, which can do what is needed of it."""
         parent = self._default_estimator()
-        if self.parent_says is not None and not hasattr(parent, self.parent_says):
+        if self.parent_says is not None and not self._supports(parent, self.parent_says):
             raise TypeError(f"{type(self).__name__} needs an estimator with {self.parent_says}, got {type(parent).__name__}")
         return parent
+
+    def _supports(self, parent: Any, method: str) -> bool:
+        """Whether ``parent``, fitted or not, has the method."""
+        return hasattr(parent, method)
 
     def _checked(self, X: Any) -> Any:
         check_is_fitted(self)
@@ -103,7 +117,11 @@ class PostHoc(MetaEstimatorMixin, BaseEstimator):
         """X, and y if given, as scikit-learn checks them; a data frame that the parent can read stays one, and the parent checks it."""
         parent, carrier = self._default_estimator(), self._carrier()
         behind_nothing = carrier is not None and not transforms_first(carrier)
-        if is_frame(X) and any(reads_columns(reader) for reader in (parent, carrier) if reader is not None):
+        readers = [reader for reader in (parent, carrier) if reader is not None]
+        by_category = is_frame(X) and has_categories(X) and any(takes_categories(reader) for reader in readers)
+        for reader in [reader for reader in readers if not is_composed(reader)] or ([] if readers else [self]):
+            check_columns(X, reader, categories=takes_categories(reader))
+        if is_frame(X) and (by_category or any(reads_columns(reader) for reader in readers)):
             validate_data(self, X, reset=reset, skip_check_array=True)
         else:
             finite = "allow-nan" if behind_nothing or allows_missing(parent) else True

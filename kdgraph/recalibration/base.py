@@ -7,11 +7,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import RegressorMixin
+from sklearn.pipeline import Pipeline
 
 from kdgraph.distributions import Distribution, as_distribution
 from kdgraph.parameters import check_parameters
 from kdgraph.parents import PostHoc, Rows
-from kdgraph.parents.frozen import rows_checked
+from kdgraph.parents.frozen import rows_checked, unwrap
 from kdgraph.parents.rows import one_each
 
 
@@ -23,7 +24,8 @@ class PostHocRegressor(RegressorMixin, PostHoc):
     held-out rows (at random) and parents are as :class:`~kdgraph.parents.PostHoc` has them. Every method of Torres et al. (2024) and
     of Kuleshov et al. (2018) is of this form.
 
-    The parent's ``predict_dist(X)`` gives a :class:`~kdgraph.distributions.Distribution` or a frozen distribution of scipy.stats.
+    The parent's ``predict_dist(X)`` gives a :class:`~kdgraph.distributions.Distribution` or a frozen distribution of scipy.stats. A parent
+    may be a pipeline whose last step has it.
 
     Attributes
     ----------
@@ -79,4 +81,12 @@ class PostHocRegressor(RegressorMixin, PostHoc):
 
     def _base(self, X: Any) -> Distribution:
         """What the parent predicts."""
-        return as_distribution(self.estimator_.predict_dist(X))
+        parent = self.estimator_
+        if not hasattr(parent, "predict_dist"):  # a pipeline of scikit-learn passes on no method that it does not know
+            pipeline = unwrap(parent)
+            X, parent = pipeline[:-1].transform(X) if len(pipeline) > 1 else X, pipeline[-1]
+        return as_distribution(parent.predict_dist(X))
+
+    def _supports(self, parent: Any, method: str) -> bool:
+        pipeline = unwrap(parent)
+        return hasattr(parent, method) or (isinstance(pipeline, Pipeline) and hasattr(pipeline.steps[-1][1], method))

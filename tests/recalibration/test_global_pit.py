@@ -11,13 +11,15 @@ from scipy import stats
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from kdgraph.data import make_splits
 from kdgraph.data.simulations import Heteroscedastic
 from kdgraph.distributions import Normal, ScipyFamily
 from kdgraph.metrics import coverage, mse_mean
 from kdgraph.parents import GaussianLinear, Preprocess
-from kdgraph.recalibration import GlobalPit
+from kdgraph.recalibration import GlobalPit, LocalPit
 
 
 def rows(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -212,3 +214,22 @@ def test_missing_values_and_columns_of_a_frame_reach_a_parent_that_encodes_them(
     assert np.isfinite(by_array.predict(X)).all()
     by_frame = GlobalPit(parent, random_state=0).fit(pd.DataFrame(X, columns=["a", "b"]), y)
     np.testing.assert_array_equal(by_frame.predict(pd.DataFrame(X, columns=["a", "b"])), by_array.predict(X))
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_a_pipeline_that_ends_in_such_a_regressor_is_a_parent(frozen):
+    """Scikit-learn's pipelines pass on no ``predict_dist``; a linear model is the same behind standardised columns, up to rounding."""
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(300, 2)) * [1, 50]
+    y = X[:, 0] + rng.exponential(size=300)
+    given = {"X_calibration": X[200:], "y_calibration": y[200:]}
+    pipeline = make_pipeline(StandardScaler(), GaussianLinear())
+    parent = FrozenEstimator(pipeline.fit(X[:200], y[:200])) if frozen else pipeline
+    for kind in (GlobalPit, lambda parent: LocalPit(parent, k=30, units="raw")):
+        said = kind(parent).fit(X[:200], y[:200], **given).predict_dist(X)
+        alone = GaussianLinear().fit(X[:200], y[:200])
+        if kind is GlobalPit:
+            np.testing.assert_allclose(said.mean(), GlobalPit(FrozenEstimator(alone)).fit(X, y, **given).predict(X), rtol=1e-9, atol=1e-9)
+        assert np.isfinite(said.crps(y)).all()
+    with pytest.raises(TypeError, match="^GlobalPit needs an estimator with predict_dist, got Pipeline"):
+        GlobalPit(make_pipeline(StandardScaler(), LinearRegression())).fit(X, y)
