@@ -31,7 +31,8 @@ Data sets are fetched before a run starts; kdg data get takes names, groups (cc1
 
 Options of run and show
   -m                  sweep: every combination of the values
-  --config-dir DIR    your own config groups, behind those of kdgraph
+  --config-dir DIR    your own config groups, behind those of kdgraph. A config is code: _target_ imports and calls
+                      what it names, in show and plan too, so name no folder of others that you have not read
 Options of run
   --json              print the record (of a sweep: the list of them) and nothing else
   --cfg job           print the config; with --resolve, -p PACKAGE as in Hydra

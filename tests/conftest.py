@@ -15,7 +15,7 @@ from hypothesis import settings
 
 from tests.data.openml.server import Server, serve
 
-# Before openml is imported, which makes a folder there; the key for models is made there too, and no test uses one of the real user's.
+# Before openml is imported, which makes a folder there. The key for models is made there too: no test uses the real user's.
 os.environ["XDG_CONFIG_HOME"] = tempfile.mkdtemp(prefix="kdgraph-tests-")
 os.environ.pop("KDGRAPH_KEY_FILE", None)
 

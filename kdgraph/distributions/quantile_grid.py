@@ -137,12 +137,12 @@ class QuantileGrid(Distribution):
             found.append(np.where(flat, 0.0, length))
         return found[0], found[1]
 
-    @np.errstate(under="ignore")
     def _cdf(self, y: np.ndarray) -> np.ndarray:
         below, above = self._beyond(y, self._tails())
         above = np.where((self._tails()[1] == 0) & (y >= self.values[:, -1:]), np.inf, above)  # a tail without a length lies there
         return self._with_tails(y, below, above)
 
+    @np.errstate(under="ignore")
     def _with_tails(self, y: np.ndarray, below: np.ndarray, above: np.ndarray) -> np.ndarray:
         """F, of values that are so far below the first quantile, and above the last, in units of the tails."""
         q0, q1, v0, v1 = self._around(y)

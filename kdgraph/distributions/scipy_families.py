@@ -42,7 +42,7 @@ class ScipyFamily(Distribution):
         self.check()
 
     def check(self) -> None:
-        """Raise ValueError unless scipy.stats has this family, and it a distribution for each row of parameters."""
+        """Raise ValueError unless scipy.stats has this family and the parameters are valid."""
         from scipy import stats
 
         found = getattr(stats, self.family, None)

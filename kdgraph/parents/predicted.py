@@ -183,7 +183,7 @@ class PredictiveRegressor(RegressorMixin, BaseEstimator):
         self.levels = levels
 
     def called_names(self) -> list[str]:
-        """Return the method of the regressor that :meth:`predict_dist` calls by its name, unless it is one that predicts."""
+        """Return the method that :meth:`predict_dist` calls by its name, unless it is one that predicts."""
         if self.method is None or self.method.startswith(_PREDICTS):
             return []
         cls = type(getattr(self, "regressor_", self.regressor))

@@ -1,8 +1,9 @@
 """Fitted models in files of arrays and JSON; nothing is unpickled.
 
-Reading a model can run code of its maker's choosing all the same, as estimators are programs that do what their state makes them do. So a
-file carries a digest of its maker's key, and :func:`load` refuses one that another user or another machine has made unless it is trusted
-(``trust=True``). See :mod:`kdgraph.persistence.keys` for the key, and for how a group shares one.
+Reading a model can run code of its maker's choosing all the same, as estimators are programs that
+do what their state makes them do. So a file carries a digest of its maker's key, and :func:`load`
+refuses one that another user or another machine has made unless it is trusted (``trust=True``). See
+:mod:`kdgraph.persistence.keys` for the key, and for how a group shares one.
 
 >>> from tempfile import TemporaryDirectory
 >>> from sklearn.datasets import load_iris

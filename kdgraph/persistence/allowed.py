@@ -1,7 +1,8 @@
-"""The classes that may be made from a file, by name: nothing is imported before its name was found here.
+"""The list of classes that may be made from a file; no module is imported whose name is not on it.
 
-This is the second line of defence, behind the keyed digest of :mod:`kdgraph.persistence.keys`: also a file whose origin somebody trusts is
-made of public estimators, layers and kdgraph's own models, and of what its reader, or this user's own run, has named beside them.
+This is the second line of defence, behind the keyed digest of :mod:`kdgraph.persistence.keys`: also
+a file whose origin somebody trusts is made of public estimators, layers and kdgraph's own models,
+and of what its reader, or this user's own run, has named beside them.
 """
 
 from __future__ import annotations
@@ -21,7 +22,10 @@ _KDGRAPH = (
     *("answers", "calibration", "data", "density", "detection", "distributions", "features", "geometry", "metrics"),
     *("parents", "recalibration", "smoothing"),
 )
-"""Packages of kdgraph that models are made of (networks hold the data set that their outliers came from); nothing of the command line."""
+"""Packages of kdgraph that models are made of, and nothing of the command line.
+
+A network that learnt from outliers holds the data set that they came from.
+"""
 _KDGRAPH_BARRED = (
     "kdgraph.data.files",
     "kdgraph.data.openml.client",
@@ -29,7 +33,7 @@ _KDGRAPH_BARRED = (
     "kdgraph.parents.networks.checkpoint",
     "kdgraph.parents.networks.progress",
 )
-"""Modules and packages among these whose objects read, write or fetch files, or watch a computation."""
+"""Modules among these whose objects read, write or fetch files, or watch a computation."""
 _SKLEARN = (
     *("calibration", "cluster", "compose", "covariance", "cross_decomposition", "decomposition", "discriminant_analysis", "dummy"),
     *("ensemble", "feature_extraction", "feature_selection", "frozen", "gaussian_process", "impute", "isotonic", "kernel_approximation"),
@@ -37,7 +41,7 @@ _SKLEARN = (
     *("neural_network", "pipeline", "preprocessing", "random_projection", "semi_supervised", "svm", "tree"),
 )
 _SKLEARN_MODULES = ("sklearn._loss.link", "sklearn._loss.loss")
-"""Packages of scikit-learn's estimators, and modules of their losses, whose public classes a model may be made of."""
+"""Where scikit-learn has its estimators and their losses; a model may be made of public classes."""
 _SKLEARN_ALSO = frozenset(
     f"sklearn.{name}"
     for name in (
@@ -57,8 +61,10 @@ _SKLEARN_ALSO = frozenset(
         "utils._metadata_requests:MethodMetadataRequest",
     )
 )
-"""Classes of other packages, and private ones, that fitted estimators hold. A scorer calls a method by a name that it holds: which ones,
-:mod:`kdgraph.persistence.state` checks."""
+"""Classes of other packages, and private ones, that fitted estimators hold.
+
+A scorer calls a method by a name that it holds; :mod:`kdgraph.persistence.state` checks which.
+"""
 _TORCH = "torch.nn.modules"
 _FUNCTIONS_OF = (
     "sklearn.feature_selection._mutual_info",
@@ -69,7 +75,7 @@ _FUNCTIONS_OF = (
     "sklearn.metrics.pairwise",
     "torch.nn.functional",
 )
-"""Modules whose public functions a model may keep; others of scikit-learn and torch fetch data or write files."""
+"""Modules whose public functions a model may keep; other functions fetch data or write files."""
 _FUNCTIONS = ("sklearn.cluster._kmeans:_kmeans_single_elkan", "sklearn.cluster._kmeans:_kmeans_single_lloyd")
 _NAME = re.compile(r"[\w.]+:[\w.]+")
 _HEAP_TYPE = 1 << 9
@@ -145,7 +151,8 @@ def check_admitted(names: Iterable[str], admitted: Sequence[str]) -> None:
     Parameters
     ----------
     names : ``package.module:name``.
-    admitted : classes and functions, or modules and packages with all that is below them, with points or a colon.
+    admitted : classes and functions, or modules and packages with all that is below them, with
+        points or a colon.
     """
     others = [name for name in names if not _is_below(name, admitted)]
     if others:
@@ -155,12 +162,12 @@ def check_admitted(names: Iterable[str], admitted: Sequence[str]) -> None:
 
 
 def is_ours(cls: type) -> bool:
-    """Whether the class itself is on the list: its objects are held to :mod:`kdgraph.persistence.state`."""
+    """Whether the class is on the list, so that a reader needs no leave to make it."""
     return _is_known(f"{cls.__module__}:{cls.__qualname__}")
 
 
 def is_plain_type(cls: type) -> bool:
-    """Whether a value may refer to this class, rather than be an object of it: ``float``, ``numpy.float64``; calling one runs nothing."""
+    """Whether a value may be this class itself, such as ``float``: calling it runs nothing."""
     return BUILTIN.get(cls.__name__) is cls or issubclass(cls, np.generic)
 
 

@@ -1,8 +1,9 @@
-"""The file: a zip of one JSON document and of arrays, with a keyed digest of its maker and a checksum.
+"""The file: a zip of one JSON document and of arrays, with a keyed digest and a checksum.
 
 ``document.json`` is deflated; arrays are ``0.npy``, ``1.npy``, …, or ``0.npy.zst`` where zstd makes them smaller. It ends with the zip's
-comment: the HMAC of the SHA-256 of all bytes before, with the maker's key, and the SHA-256 of all bytes before that sum, which shows
-damage without a key. Unzip, zstd and ``numpy.load`` open every part of it.
+comment: the HMAC of the SHA-256 of all bytes before, with the maker's key, and the SHA-256 of all
+bytes before that sum, which shows damage without a key. Unzip, zstd and ``numpy.load`` open every
+part of it.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _OTHER_VERSION = b"kdgraph 1 sha256 "
 _RATIO, _FREE = 100, 256_000_000
 """A file may unpack to so many times its size, or to so many bytes: a few kilobytes must not take all memory."""
 _SHARE_OF_MEMORY = 0.8
-"""Nor may any file unpack to more than this share of the machine's memory, which would end the process or the machine."""
+"""Nor may any file unpack to more than this share of the machine's memory."""
 _PIECE = 1 << 20
 """Bytes that are unpacked at once."""
 _SMALLEST = 512
@@ -55,7 +56,7 @@ def pack(document: dict[str, Any], arrays: Sequence[np.ndarray]) -> bytes:
 
 
 def seal(content: bytes) -> bytes:
-    """Return ``content``, which ends with :data:`PLACEHOLDER`, with the digest of this user's key and the checksum in its place."""
+    """Return ``content`` with digest and checksum in the place of :data:`PLACEHOLDER`, its end."""
     total = hashlib.sha256(memoryview(content)[:-_END])
     end = _MARK + current_key().digest(total.digest()).encode() + _SUM_MARK
     total.update(end)
@@ -153,7 +154,7 @@ def _npy(array: np.ndarray) -> bytes:
 
 
 def _array(archive: zipfile.ZipFile, k: int, dtype: np.dtype, n: int, size: int) -> np.ndarray:
-    """Array ``k``: ``n`` times ``dtype``, whatever it was narrowed to; as .npy it has ``size`` bytes.
+    """Return array ``k``: ``n`` times ``dtype``, whatever it was narrowed to; ``size`` bytes as .npy.
 
     It is read into its own memory as it is unpacked, so that there is never a second copy of it.
     """

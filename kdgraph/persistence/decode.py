@@ -37,7 +37,8 @@ class Decoder:
     document : as :class:`~kdgraph.persistence.encode.Encoder` made it.
     arrays : its pools.
     shared : objects by name that were left out.
-    admitted : what may be made beside what is on the list, see :func:`~kdgraph.persistence.allowed.check_admitted`.
+    admitted : what may be made beside what is on the list, see
+        :func:`~kdgraph.persistence.allowed.check_admitted`.
     """
 
     def __init__(
@@ -63,7 +64,8 @@ class Decoder:
         Raises
         ------
         Untrusted
-            If it needs classes that are not allowed, of which none is imported, or holds names that it would import or call.
+            If it needs classes that are not allowed, of which none is imported, or holds names that
+            it would import or call.
         CannotLoad
             If it cannot be read by this version, or was not written by kdgraph.
         """

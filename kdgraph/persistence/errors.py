@@ -26,7 +26,8 @@ class Untrusted(CannotLoad):
 
     Attributes
     ----------
-    names : those classes, and what else it imports or calls by name, ``package.module:Class``; empty where the key is the reason.
+    names : those classes, and what else it imports or calls by name, ``package.module:Class``;
+        empty where the key is the reason.
     """
 
     def __init__(self, message: str, names: Sequence[str] = ()) -> None:
@@ -35,7 +36,7 @@ class Untrusted(CannotLoad):
 
 
 def damage(error: BaseException) -> str:
-    r"""Return "is damaged (…)" with the error in one short line; what it quotes may come from the file.
+    r"""Return "is damaged (…)" with the error, which may quote the file, in one short line.
 
     >>> damage(ValueError("no\nlines"))
     'is damaged (ValueError: no lines)'

@@ -1,8 +1,9 @@
 """The secret key that marks model files as this user's own.
 
-Reading a model can run code of its maker's choosing, so a file is read without further ado only if it carries a keyed digest (HMAC-SHA256,
-RFC 2104) that this user's key fits. The key is made on first use, for this user alone; ``KDGRAPH_KEY_FILE`` names another
-one, such as a key that a group or the nodes of a cluster without a common home share.
+Reading a model can run code of its maker's choosing, so a file is read without further ado only if
+it carries a keyed digest (HMAC-SHA256, RFC 2104) that this user's key fits. The key is made on
+first use, for this user alone; ``KDGRAPH_KEY_FILE`` names another one, such as a key that a group
+or the nodes of a cluster without a common home share.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _OPEN_TO_ALL = 0o006
 
 
 class UnusableKey(UsageError):
-    """The file that ``KDGRAPH_KEY_FILE`` names holds no key, cannot be read or made, or is open to everyone."""
+    """The file that ``KDGRAPH_KEY_FILE`` names holds no key, is open to all, or cannot be made."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,8 @@ class Key:
     ----------
     secret : 32 bytes.
     path : its file.
-    problem : why ``path`` cannot be used, in words; the secret then ends with this process. Empty otherwise.
+    problem : why ``path`` cannot be used, in words; the secret then ends with this process. Empty
+        otherwise.
     """
 
     secret: bytes
@@ -50,15 +52,16 @@ class Key:
         return hmac.digest(self.secret, _PURPOSE + content, "sha256").hex()
 
     def fits(self, content: bytes, digest: str) -> bool:
-        """Whether ``digest`` was made of ``content`` with this key, in a time that does not depend on where they differ."""
+        """Whether ``digest`` was made of ``content`` with this key; in constant time."""
         return hmac.compare_digest(self.digest(content).encode(), digest.encode())
 
 
 def current_key() -> Key:
     """Return the key of this user, which is made if there is none.
 
-    Where the user's own file cannot be used, such as on a read-only home, the key is random and ends with this process: files that are
-    written now are then nobody's later, and nothing is trusted that should not be.
+    Where the user's own file cannot be used, such as on a read-only home, the key is random and
+    ends with this process: files that are written now are then nobody's later, and nothing is
+    trusted that should not be.
 
     Raises
     ------
@@ -71,7 +74,10 @@ def current_key() -> Key:
 
 
 def _default_path() -> Path:
-    """Return the file in the user's configuration folder (XDG Base Directory Specification; a relative path there counts as unset)."""
+    """Return the file in the user's configuration folder.
+
+    By the XDG Base Directory Specification, by which a relative folder counts as unset.
+    """
     folder = Path(os.environ.get("XDG_CONFIG_HOME", ""))
     if not folder.is_absolute():
         with suppress(RuntimeError):  # a user without a home
@@ -114,7 +120,10 @@ def _read(path: Path) -> bytes:
 
 
 def _make(path: Path) -> None:
-    """Write a new key as a whole, unless another process has written one meanwhile: of many first commands at once, one key remains."""
+    """Write a new key as a whole, unless another process has written one meanwhile.
+
+    So one key remains of many first commands at once.
+    """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     content = secrets.token_hex(_BYTES).encode() + b"\n"

@@ -1,4 +1,4 @@
-"""Values in files: written whole or not at all, and read only if this user made them, or trusts who did."""
+"""Values in files: written whole or not at all; read with the user's own key or with trust."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ class Loaded:
 def save(value: Any, file: str | os.PathLike[str]) -> None:
     """Write a fitted model, or any value made of arrays, numbers, text, containers and objects of kdgraph and scikit-learn.
 
-    The file carries a digest of this user's key (:mod:`kdgraph.persistence.keys`), by which :func:`load` recognises it. Anybody else has
-    to trust it before it is read.
+    The file carries a digest of this user's key (:mod:`kdgraph.persistence.keys`), by which
+    :func:`load` recognises it. Anybody else has to trust it before it is read.
 
     Parameters
     ----------
@@ -63,7 +63,8 @@ def save(value: Any, file: str | os.PathLike[str]) -> None:
     Warns
     -----
     UserWarning
-        If no key can be kept on this machine, so that the file will have to be trusted when it is read.
+        If no key can be kept on this machine, so that the file will have to be trusted when it is
+        read.
     """
     path = Path(file)
     content = to_bytes(value)
@@ -85,16 +86,17 @@ def no_key(key: Key) -> str:
 def load(file: str | os.PathLike[str], trust: bool | Sequence[str] = False) -> Any:
     """The value in a file that :func:`save` or a run wrote; it predicts to the bit what the saved one did.
 
-    A file that this user's key did not make is refused, since reading a model can run code of its maker's choosing, as reading a program
-    does.
+    A file that this user's key did not make is refused, since reading a model can run code of its
+    maker's choosing, as reading a program does.
 
     Parameters
     ----------
     file : ``model/calibrated.kdg`` of a run refers to ``parent.kdg``, which is read from the same folder; it holds the two together,
         a :class:`~kdgraph.answers.model.Model`.
-    trust : True reads the file whoever made it: only if its origin is known and trusted. A list does so too, and names classes
-        (``"package.module.Class"``) or packages that it may import beside kdgraph, public estimators of scikit-learn, numpy and the layers
-        of torch. A file of this user's own needs neither.
+    trust : True reads the file whoever made it: only if its origin is known and trusted. A list
+        does so too, and names classes (``"package.module.Class"``) or packages that it may import
+        beside kdgraph, public estimators of scikit-learn, numpy and the layers of torch. A file of
+        this user's own needs neither.
 
     Raises
     ------
@@ -109,10 +111,11 @@ def load(file: str | os.PathLike[str], trust: bool | Sequence[str] = False) -> A
 
     Notes
     -----
-    Also of a trusted file no code is taken: objects are made of listed classes without calling their ``__init__``, no attribute may replace
-    a method, parameters of kdgraph's classes are held to their annotations, and trees are checked before they are walked down. That is a
-    second line of defence and no promise: estimators are programs, and arrays that make no sense can lead the compiled code of some
-    of them, such as support vector machines, out of its memory.
+    Also of a trusted file no code is taken: objects are made of listed classes without calling
+    their ``__init__``, no attribute may replace a method, parameters of kdgraph's classes are held
+    to their annotations, and trees are checked before they are walked down. That is a second line
+    of defence and no promise: estimators are programs, and arrays that make no sense can lead the
+    compiled code of some of them, such as support vector machines, out of its memory.
     """
     path = Path(file)
     beside = _Beside(path, trust)
@@ -134,8 +137,9 @@ def to_bytes(
     value : see :func:`save`.
     shared : objects by name that are left out, and that who reads the file brings along.
     about : JSON-safe, to be found beside the value.
-    trusted : classes or packages that it may need beside the listed ones, refuse others; None: write them all. What it needs stands in the
-        file, and whoever has this user's key reads it without naming it again.
+    trusted : classes or packages that it may need beside the listed ones, refuse others; None:
+        write them all. What it needs stands in the file, and whoever has this user's key reads it
+        without naming it again.
 
     Raises
     ------
@@ -172,7 +176,8 @@ def read(content: bytes, name: object, shared: Mapping[str, Any] | None = None, 
             raise Damaged("is damaged (parts of it are not there)")
         if document["format"] != _FORMAT:
             raise CannotLoad("was written by another version of kdgraph")
-        admitted = [*(document["admitted"] if own else ()), *(() if isinstance(trust, bool) else trust)]
+        named = [trust] if isinstance(trust, str) else [] if isinstance(trust, bool) else trust
+        admitted = [*(document["admitted"] if own else ()), *named]
         found = Decoder(document, arrays, {} if shared is None else shared, admitted).value()
     except Untrusted as error:
         raise Untrusted(f"{name} {error}", error.names) from error

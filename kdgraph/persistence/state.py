@@ -1,7 +1,8 @@
-"""What the state of an object from a file may be: data, under names that replace nothing of its class.
+"""Checks of the state of objects from a file: data, under names that replace nothing of a class.
 
-A method runs with whatever its object holds, so an allow list of classes alone is no boundary: an attribute that shadows a method, the
-name of a method in a field, or a hook of a layer would let the file choose what is called.
+A method runs with whatever its object holds, so an allow list of classes alone is no boundary: an
+attribute that shadows a method, the name of a method in a field, or a hook of a layer would let the
+file choose what is called.
 """
 
 from __future__ import annotations
@@ -19,20 +20,21 @@ from kdgraph.parameters import annotations_of, check_value
 from kdgraph.persistence.allowed import is_ours
 
 _METHOD_NAMES = ("response_method", "_response_method", "stack_method", "stack_method_", "chain_method", "chain_method_")
-"""Fields of scikit-learn's scorers, stacks, chains and thresholds that name methods, which are then called with rows."""
+"""Fields by which scikit-learn's scorers, stacks, chains and thresholds call methods with rows."""
 _PREDICTS = ("predict", "predict_proba", "predict_log_proba", "decision_function")
 _CHOICES = ("auto", "default", "drop", None)
 _PLAIN = (bool, int, float, str)
-"""Types of class attributes that scikit-learn overrides in objects, by a value of the same type (``LassoLars.positive``)."""
+"""Types of class attributes that objects of scikit-learn override (``LassoLars.positive``)."""
 _PACKAGES = ("kdgraph", "sklearn", "torch", "builtins", "abc", "collections", "typing")
 
 
 def check_state(cls: type, state: Any) -> None:
-    """Raise ValueError if ``state`` would give an object of ``cls`` an attribute that replaces something of its class.
+    """Raise ValueError if ``state`` would replace something that ``cls`` defines.
 
     Parameters
     ----------
-    state : a dict by name, a tuple of such dicts (one for slots), or a state that only ``__setstate__`` of the class can read.
+    state : a dict by name, a tuple of such dicts (one for slots), or a state that only
+        ``__setstate__`` of the class can read.
     """
     for attributes in state if isinstance(state, tuple) else (state,):
         for name, value in attributes.items() if isinstance(attributes, dict) else ():
@@ -44,14 +46,17 @@ def check_state(cls: type, state: Any) -> None:
 
 
 def called_names(value: Any) -> Sequence[str]:
-    """Return what ``value`` imports, or calls, by a name that it holds: its class has a method ``called_names`` then."""
+    """Return what ``value`` imports or calls by a name that it holds.
+
+    Its class has a method ``called_names`` if there is such a name.
+    """
     method = getattr(type(value), "called_names", None)
     return () if method is None else method(value)
 
 
 @cache
 def checks_of(cls: type) -> tuple[Callable[[Any], None], ...]:
-    """Return what to check of an object of ``cls`` once all that it refers to is there; each raises ValueError."""
+    """Return the checks of a complete object of ``cls``, each of which raises ValueError."""
     found: list[Callable[[Any], None]] = []
     if is_ours(cls) and cls.__module__.startswith("kdgraph.") and (is_dataclass(cls) or issubclass(cls, BaseEstimator)):
         found.append(_check_parameters)
@@ -89,8 +94,9 @@ class _Nothing:
 def _required_type(cls: type, name: str) -> type | None:
     """Return the type that an attribute of this name must have in an object of ``cls``; None: any.
 
-    What the class defines under the name stays as it is, unless it is the default of a field of a dataclass, a slot, or a property that
-    keeps its value there. Classes of the user's own may do as they like: who admits one by name trusts it.
+    What the class defines under the name stays as it is, unless it is the default of a field of a
+    dataclass, a slot, or a property that keeps its value there. Classes of the user's own may do as
+    they like: who admits one by name trusts it.
     """
     base = next((base for base in cls.__mro__ if name in vars(base)), None)
     if base is None or (is_dataclass(cls) and any(field.name == name for field in fields(cls))):

@@ -16,7 +16,7 @@ from kdgraph.persistence.kinds import Kind
 _WITHOUT_NUMPY = {torch.bfloat16: torch.int16}
 """Types that numpy does not have, as which others they travel."""
 _HOOK, _NO_HOOKS = "hook", ("_is_full_backward_hook",)
-"""In the names of a layer's attributes that hold hooks, and names that have it for another reason."""
+"""Part of the names under which a layer holds hooks, and names that have it by chance."""
 
 
 def _apart(tensor: Tensor) -> tuple[Any, ...]:
@@ -87,7 +87,7 @@ BY_TAG = {kind.tag: kind for kind in EXACT.values()}
 
 
 def check_module(module: Any) -> None:
-    """Hold a layer of torch to layers, parameters and buffers; a hook is code that runs beside it."""
+    """Raise ValueError unless a layer of torch has layers, parameters, buffers and no hooks."""
     state = vars(module)
     for name, value in state.items():
         if _HOOK in name and name not in _NO_HOOKS and value:

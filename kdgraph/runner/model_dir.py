@@ -53,7 +53,7 @@ def _put(made: Made, place: Path, shared: Mapping[str, Any]) -> None:
 
 
 def trusted_packages(nodes: Mapping[str, Any]) -> list[str]:
-    """Packages that a config names itself, and that are imported because it does: of classes, and of image models.
+    """Return the packages that a config names itself, for classes and for image models.
 
     An image model's factory stands for itself where its package is one that has a list.
     """

@@ -2,8 +2,8 @@
 
 An entry is one file of :mod:`kdgraph.persistence`. It is written beside its place and renamed, and never changed afterwards, so that a run
 may link to it; a checksum that does not fit (a truncated or altered file) throws the entry away, with a note, and the stage is done again.
-So it is where an entry was not made with this user's key: reading it could run code of whoever may write to the folder. It stays until the
-stage's own takes its place.
+So it is where an entry was not made with this user's key: reading it could run code of whoever may
+write to the folder. It stays until the stage's own takes its place.
 """
 
 from __future__ import annotations

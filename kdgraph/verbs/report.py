@@ -64,7 +64,9 @@ def _parser() -> Parser:
     parser.add_argument(
         "--figures", choices=("none", "some", "all"), default="some", help="of the runs, inside the page; some: up to 4 MB (default)"
     )
-    parser.add_argument("--config-dir", metavar="DIR", help="your own config groups, which the runs were composed from")
+    parser.add_argument(
+        "--config-dir", metavar="DIR", help="your own config groups, which the runs were composed from; _target_ in them is code that runs"
+    )
     return parser
 
 

@@ -1,4 +1,4 @@
-"""Files as somebody would write them who means harm: every part as they like it, with digest and checksum that fit."""
+"""Forged files: any document and any arrays, with a digest and a checksum that fit."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ CONTENT = pack({"value": [1, "é"]}, ARRAYS)
 
 
 def archive_of(members: dict[str, bytes], deflated: str = "document.json") -> bytes:
-    """A zip of these members with a digest and a checksum that fit, so that what reads it is tested and not these."""
+    """A zip of these members with a digest and a checksum that fit."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for name, content in members.items():
@@ -44,9 +44,9 @@ def npy(array: np.ndarray, **options) -> bytes:
 
 
 def cut_member() -> bytes:
-    """A file whose document is shorter than the zip's directory has it, which has both sizes 20 bytes into an entry."""
+    """A file whose document is shorter than the zip's directory has it."""
     whole = archive_of({"document.json": b"{}" * 50}, deflated="")
-    place = whole.rindex(b"PK\x01\x02") + 20
+    place = whole.rindex(b"PK\x01\x02") + 20  # of both sizes in an entry of the directory
     sizes = (10_000).to_bytes(4, "little") * 2
     return seal(whole[:place] + sizes + whole[place + 8 :])
 
@@ -188,7 +188,7 @@ def test_no_file_may_fill_the_memory_of_the_machine(monkeypatch):
 
 
 def test_an_array_is_unpacked_into_its_own_memory():
-    """Once, with one piece on its way: a second copy of an array would double what a model takes."""
+    """A second copy of an array would double the memory that a model takes."""
     content = pack({}, [np.zeros(4_000_000), np.random.default_rng(0).random(4_000_000)])
     tracemalloc.start()
     try:

@@ -1,4 +1,4 @@
-"""Files with some hundred mutations, each with a digest and a checksum that fit: a model is read, or one line says why not.
+"""Mutated files whose digest and checksum fit: a model is read, or refused in one line.
 
 Beside it an audit hook of Python watches what reading imports, starts, opens and deletes.
 """
@@ -80,7 +80,7 @@ class Seen:
 
     @property
     def strange(self) -> list[tuple[Any, ...]]:
-        """All but imports of what estimators are made of, files that are read, and what Python keeps of modules that it compiles."""
+        """Events other than imports of the libraries, reading files, and caches of compiled modules."""
         return [event for event in self.events if not (is_known_import(event) or is_harmless_opening(event))]
 
 
@@ -135,7 +135,7 @@ def paths_in(node: Any, here: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]
 
 
 def change_json(document: dict[str, Any], rng: np.random.Generator) -> None:
-    """One of the things that can become of one place: another value, a value from elsewhere, gone, twice, wrapped."""
+    """Change one place: to another value, to one from elsewhere, away, doubled, wrapped."""
     paths = list(paths_in(document))[1:]
     *way, last = paths[rng.integers(len(paths))]
     place: Any = document

@@ -72,7 +72,7 @@ def test_nor_is_its_module_imported(tmp_path, monkeypatch):
         with pytest.raises(Untrusted):
             read(content, "it", trust=trust)
     assert not (tmp_path / "was_here").exists()
-    assert type(read(content, "it", trust=["strange.Thing"]).value).__name__ == "Thing"
+    assert type(read(content, "it", trust="strange.Thing").value).__name__ == "Thing"
     assert (tmp_path / "was_here").exists()
 
 

@@ -26,7 +26,7 @@ def folder(tmp_path, monkeypatch) -> Path:
 
 @pytest.fixture
 def closed(folder) -> Path:
-    """No folder can be made where the key should be, whatever the rights of the user who runs the tests."""
+    """A path where no folder can be made, whatever the rights of the user who runs the tests."""
     folder.write_text("a file")
     return folder / "kdgraph" / "model.key"
 
@@ -126,7 +126,7 @@ WRONG = {
 
 @pytest.mark.parametrize(("text", "mode", "problem"), WRONG.values(), ids=WRONG)
 def test_a_file_that_holds_no_secret_is_no_key(tmp_path, monkeypatch, text, mode, problem):
-    """The user's own: as if there were none, and it stays; one that the variable names: an error."""
+    """The user's own file then stays unused; one that the variable names is an error."""
     path = current_key().path
     path.write_text(text)
     path.chmod(mode)

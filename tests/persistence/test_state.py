@@ -1,4 +1,4 @@
-"""What a file gives its objects is data: it replaces nothing of their classes, and chooses nothing that is imported or called."""
+"""State from a file replaces nothing of a class and chooses nothing that is imported or called."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ REPLACED = {
 
 @pytest.mark.parametrize(("make", "message"), REPLACED.values(), ids=REPLACED)
 def test_an_attribute_replaces_nothing_of_its_class(make, message):
-    """Neither in a file that this user's key fits, nor in one that is trusted; and nothing of the kind is written."""
+    """In a file of one's own, in one that is trusted, and in one that is written."""
     content = unchecked(make())
     for file, trust in ((content, False), (by_another(content), True)):
         with pytest.raises(Damaged) as caught:
@@ -208,7 +208,7 @@ def payload(tmp_path, monkeypatch):
 
 
 def attack() -> PredictiveRegressor:
-    """A regressor whose prediction is the fit of a network, which imports a factory by the path that it holds."""
+    """A regressor whose prediction fits a network, which imports a factory by its path."""
     model = PredictiveRegressor(None, method="fit", arguments={"y": np.arange(6) % 2})
     model.regressor_ = EncoderNetwork(model="payload_module:make", max_epochs=1)
     return model

@@ -115,7 +115,7 @@ def another_user(tmp_path_factory, monkeypatch):
 
 
 def test_an_entry_of_another_key_is_made_again_and_said_once(store, notes, another_user, monkeypatch):
-    """It is not read, since reading it can run code, and it is not deleted before the own one takes its place."""
+    """It is not read, and stays until the user's own entry takes its place."""
     for letter in "ab":
         store.get_or_make("fit", letter * 64, Maker(["theirs"]))
     another_user()

@@ -118,7 +118,10 @@ class EncoderNetwork(NetworkClassifier):
     images_only: ClassVar[bool] = True
 
     def called_names(self) -> list[str]:
-        """Return what ``fit`` imports by a name: the factory that ``model`` names, or transformers, which loads code with some models."""
+        """Return what ``fit`` imports by a name: the factory of ``model``, or transformers.
+
+        Transformers is such a name because it can load code that comes with a model.
+        """
         if self.model == "resnet20":
             return []
         return [self.model] if IMPORT_PATH.fullmatch(self.model) else ["transformers"]

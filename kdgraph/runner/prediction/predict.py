@@ -62,7 +62,8 @@ def load_run(run_dir: Path, trust: bool | Sequence[str] = False) -> Saved:
     Raises
     ------
     UsageError
-        In one line, if there is none, if it was made with another key and is not trusted, or if it is no model.
+        In one line, if there is none, if it was made with another key and is not trusted, or if it
+        is no model.
     """
     from kdgraph.persistence import CannotLoad, Untrusted, load
 
