@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from pathlib import Path
@@ -313,6 +314,28 @@ def test_what_is_no_model_is_refused_in_one_line(kdg, runs, table, write, messag
     write(Path("copied/model/calibrated.kdg"))
     code, _, err = kdg("--run", "copied", "--input", table, "--output", "new.csv")
     assert (code, err) == (2, f"kdg: copied/model/calibrated.kdg {message}; {FORCE}\n")
+
+
+@pytest.mark.parametrize(
+    ("part", "value", "why"),
+    [
+        ("classes", 3, "classes must be a list, got 3"),
+        ("shape", ["x"], "shape must be a list of which each is an integer, got ['x']"),
+        ("missing", None, "missing must be a list, got None"),
+        ("separator", [";"], "separator must be a string or null, got [';']"),
+        ("encoding", "utf-99", "unknown encoding: utf-99"),
+        ("scaling", {"shift": 0.0}, "'size'"),
+        ("scaling", {"shift": "far", "size": 1.0}, "could not convert string to float: 'far'"),
+        ("text", {"column": "text"}, "'column, n_features'"),
+        ("ood_score", "luck", "ood_score must be one of density, detector, confidence, sets, none, got 'luck'"),
+    ],
+)
+def test_a_schema_that_was_edited_is_refused_in_one_line(kdg, runs, table, part, value, why):
+    shutil.copytree(runs["kdf"].run_dir, "copied")
+    path = Path("copied/model/schema.json")
+    path.write_text(json.dumps({**json.loads(path.read_text()), part: value}))
+    code, _, err = kdg("--run", "copied", "--input", table, "--output", "new.csv")
+    assert (code, err) == (2, f"kdg: {path} is no schema of a model, or damaged ({why}); {FORCE}\n")
 
 
 def test_a_model_that_cannot_be_read_is_one_line_too(kdg, runs, table):

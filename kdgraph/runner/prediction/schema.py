@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -17,6 +18,7 @@ from kdgraph.data.frames import as_text
 from kdgraph.data.scaling import Scaling
 from kdgraph.data.tables.probabilities import ScoreKind as KindOfClassScores
 from kdgraph.errors import DataError
+from kdgraph.parameters import annotations_of, check_value
 from kdgraph.run_config import RunConfig
 
 OOD_SCORES = {
@@ -96,7 +98,7 @@ class Schema:
 
     Attributes
     ----------
-    dataset, target : name of the data set, and of the column with its labels, if it has columns.
+    dataset, target : name of the data set, and of the column or columns with its labels, if it has columns.
     features : of a table, in the order in which the model takes them; empty for images and texts.
     shape : of one row.
     text : how texts become rows; None for all that is no text.
@@ -111,7 +113,7 @@ class Schema:
     """
 
     dataset: str
-    target: str | None
+    target: str | list[str] | None
     features: list[Feature]
     shape: list[int]
     text: Texts | None
@@ -205,11 +207,22 @@ def read_schema(path: Path) -> Schema:
         parts["text"] = found["text"] and Texts(**found["text"])
         groups = found["groups"] and Groups(_features(found["groups"]["columns"]), found["groups"]["names"])
         schema = Schema(**{**parts, "features": _features(parts["features"]), "groups": groups})
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        _check(schema)
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         if isinstance(error, DataError):
             raise
         raise DataError(f"{path} is no schema of a model, or damaged ({error}); do the run again with force=true") from error
     return schema
+
+
+def _check(schema: Schema) -> None:
+    """Raise an error if a part is of another type: whoever copies a run may have edited the file."""
+    for part, annotation in annotations_of(Schema).items():
+        check_value(part, getattr(schema, part), annotation)
+    if schema.text is not None and not {"column", "n_features"} <= schema.text.keys():
+        raise KeyError("column, n_features")
+    codecs.lookup(schema.encoding)
+    Scaling(*(np.asarray(schema.scaling[name], dtype=np.float64) for name in ("shift", "size")))
 
 
 def _features(found: Sequence[Mapping[str, Any]]) -> list[Feature]:
