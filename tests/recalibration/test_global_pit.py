@@ -231,5 +231,5 @@ def test_a_pipeline_that_ends_in_such_a_regressor_is_a_parent(frozen):
         if kind is GlobalPit:
             np.testing.assert_allclose(said.mean(), GlobalPit(FrozenEstimator(alone)).fit(X, y, **given).predict(X), rtol=1e-9, atol=1e-9)
         assert np.isfinite(said.crps(y)).all()
-    with pytest.raises(TypeError, match="^GlobalPit needs an estimator with predict_dist, got Pipeline"):
+    with pytest.raises(TypeError, match=r"^GlobalPit needs an estimator with predict_dist, got Pipeline"):
         GlobalPit(make_pipeline(StandardScaler(), LinearRegression())).fit(X, y)

@@ -109,18 +109,19 @@ def from_frame(
     from kdgraph.data.frames.dates import with_dates
     from kdgraph.data.frames.features import encode_features
     from kdgraph.data.frames.groups import groups_of
-    from kdgraph.data.frames.missing import Missing
     from kdgraph.data.frames.row_numbers import without_row_numbers
     from kdgraph.data.frames.targets import encode_target, facts_of_task, target_column
+    from kdgraph.data.frames.wording import Given
 
     frame = _with_text_names(name, frame)
     _check_names(name, frame, target, options)
-    frame, date_formats = with_dates(name, frame, options.parse_dates, options.date_format, Missing.of(options.missing))
+    given = Given(options.drop, options.categorical, options.parse_dates, options.missing)
+    frame, date_formats = with_dates(name, frame, given, options.date_format)
     kinds: dict[str, Kind] = {**(feature_kinds or {}), **dict.fromkeys(options.categorical, "categorical")}
     targets = names_of(target)
     others = {*targets, *options.drop, options.split_groups, options.split_column}
     features = frame[[column for column in frame.columns if column not in others]]
-    features = without_row_numbers(name, features)
+    features = without_row_numbers(name, features, given)
     if features.shape[1] == 0:
         aside = f"the {len(frame.columns) - len(targets)} columns put aside"
         raise DataError(f"{name}: no feature is left beside the target '{some(targets)}' and {aside}")
@@ -128,10 +129,9 @@ def from_frame(
     shared = [column for column in of_groups if column in targets]
     labels, said = target_column(name, frame, target, options.threshold, options.task)
     declared = kinds.get(target) if isinstance(target, str) and options.threshold is None else None
-    y, classes, task = encode_target(name, labels, options.task, declared, columns=True)
+    y, classes, task = encode_target(name, labels, options.task, declared, given)
     groups, group_names = (None, ()) if options.group is None else groups_of(name, "group", frame, options.group)
-    given = {"drop": options.drop, "categorical": options.categorical, "parse_dates": options.parse_dates}
-    X, categories = encode_features(name, features, kinds, options.missing, given)
+    X, categories = encode_features(name, features, kinds, given)
     if options.first_numeric is not None:
         chosen = _first_numeric(name, categories, options.first_numeric)
         features, X, categories = features.iloc[:, chosen], X[:, chosen], (None,) * len(chosen)

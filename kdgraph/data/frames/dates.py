@@ -11,7 +11,7 @@ import pandas as pd
 from pandas.api.types import is_datetime64_any_dtype, is_timedelta64_dtype
 
 from kdgraph.data.frames.missing import Missing, plain
-from kdgraph.data.frames.wording import NamedColumn
+from kdgraph.data.frames.wording import Given, NamedColumn
 from kdgraph.errors import DataError
 from kdgraph.overrides import override
 from kdgraph.wording import some
@@ -93,18 +93,15 @@ def formats_of(column: pd.Series) -> list[str]:
     return [form for form in read if form in distinct.values()]
 
 
-def with_dates(
-    table: str, frame: pd.DataFrame, columns: Sequence[str], form: str | None, missing: Missing
-) -> tuple[pd.DataFrame, dict[str, str]]:
+def with_dates(table: str, frame: pd.DataFrame, given: Given, form: str | None) -> tuple[pd.DataFrame, dict[str, str]]:
     """Return a table with columns of dates as numbers, see :func:`days_of`, and the format of each of them.
 
     Parameters
     ----------
     table : name, for messages.
     frame : [n, columns].
-    columns : those that hold dates or times.
+    given : lists of the user: the columns that hold dates or times, and the cells to read as missing.
     form : their format as of ``datetime.strptime``; None: the one in which all cells are dates.
-    missing : cells to read as missing.
 
     Raises
     ------
@@ -112,21 +109,22 @@ def with_dates(
         If a cell is no date, or whether day or month comes first cannot be seen.
     """
     formats: dict[str, str] = {}
-    for name in columns:
+    missing = Missing.of(given.missing)
+    for name in given.parse_dates:
         column = frame[name]
         if not is_date_type(column):
             column = column.where(~column.map(plain).isin(missing.words), None)
         if column.isna().all():
             raise DataError(f"{table}: column '{name}' has no date in any row; leave it out of dataset.parse_dates")
-        formats[name] = form if form is not None and not is_date_type(column) else _only_format(table, column, missing)
+        formats[name] = form if form is not None and not is_date_type(column) else _only_format(table, column, given)
         days = days_of(column, formats[name])
         if (bad := np.flatnonzero(np.isnan(days) & column.notna().to_numpy())).size:
-            raise _no_date(table, column, int(bad[0]), formats[name], missing)
+            raise _no_date(table, column, int(bad[0]), formats[name], given)
         frame = frame.assign(**{name: days})
     return frame, formats
 
 
-def _only_format(table: str, column: pd.Series, missing: Missing) -> str:
+def _only_format(table: str, column: pd.Series, given: Given) -> str:
     found = formats_of(column)
     if len(found) == 1:
         return found[0]
@@ -135,7 +133,7 @@ def _only_format(table: str, column: pd.Series, missing: Missing) -> str:
         example = column.dropna().iloc[0]
         raise DataError(f"{table}: column '{column.name}' has dates such as {example}, and day or month may come first; give {ways}")
     row = _first_odd_row(column)
-    raise _no_date(table, column, row, None, missing)
+    raise _no_date(table, column, row, None, given)
 
 
 def _first_odd_row(column: pd.Series) -> int:
@@ -145,10 +143,10 @@ def _first_odd_row(column: pd.Series) -> int:
     return int(np.flatnonzero(np.isnan(days_of(column, best)) & column.notna().to_numpy())[0])
 
 
-def _no_date(table: str, column: pd.Series, row: int, form: str | None, missing: Missing) -> DataError:
+def _no_date(table: str, column: pd.Series, row: int, form: str | None, given: Given) -> DataError:
     cell = str(column.iloc[row])
     others = " like the others" if form in (None, ISO, DURATION) else f" in the format {form}"
-    remedy = f"{override('dataset.missing', [*sorted(missing.words), cell])} reads it as missing"
+    remedy = f"{given.adding('missing', [cell])} reads it as missing"
     rule = f"which is no date between 1678 and 2261{others}"
     return DataError(f"{table}: dataset.parse_dates: column '{column.name}' has {cell!r} in row {row}, {rule}; {remedy}")
 

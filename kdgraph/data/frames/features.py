@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from kdgraph.data.frames.dates import is_date_type, way_out
 from kdgraph.data.frames.missing import LARGEST, Missing, plain
 from kdgraph.data.frames.numbers import check_not_merged, exact_numbers, is_number, typed, whole_numbers_of
 from kdgraph.data.frames.text_numbers import Mixture, described, mixture_of, sort_of
-from kdgraph.data.frames.wording import NamedColumn
+from kdgraph.data.frames.wording import NOTHING, Given, NamedColumn
 from kdgraph.errors import DataError
 
 Categories = tuple[str, ...] | None
@@ -31,11 +30,7 @@ MOST_TEXTS = 12
 
 
 def encode_features(
-    table: str,
-    features: pd.DataFrame,
-    kinds: Mapping[str, Kind],
-    missing: Sequence[str | float] = (),
-    given: Mapping[str, Sequence[Any]] = MappingProxyType({}),
+    table: str, features: pd.DataFrame, kinds: Mapping[str, Kind], given: Given = NOTHING
 ) -> tuple[np.ndarray, tuple[Categories, ...]]:
     """Encode every column of ``features``.
 
@@ -44,8 +39,7 @@ def encode_features(
     table : name, for messages.
     features : [n, d].
     kinds : kinds of columns that are not to be guessed.
-    missing : cells to read as missing.
-    given : other lists that the data set has, ``drop`` and ``categorical``, for messages.
+    given : lists of the user; ``given.missing`` are the cells to read as missing.
 
     Returns
     -------
@@ -57,8 +51,7 @@ def encode_features(
     DataError
         If a column holds dates, infinity, numbers from 1e18 on, text among numbers, free text, or nothing.
     """
-    empty = Missing.of(missing)
-    given = {**given, "missing": missing}
+    empty = Missing.of(given.missing)
     X = np.empty(features.shape)
     categories: list[Categories] = [None] * features.shape[1]
     plain_numbers = [j for j, (name, dtype) in enumerate(features.dtypes.items()) if _is_plain(dtype) and name not in kinds]
@@ -81,9 +74,7 @@ def _is_plain(dtype: Any) -> bool:
     return isinstance(dtype, np.dtype) and dtype.kind in "biuf"
 
 
-def _encode(
-    table: str, column: pd.Series, kind: Kind | None, missing: Missing, given: Mapping[str, Sequence[Any]]
-) -> tuple[np.ndarray, Categories]:
+def _encode(table: str, column: pd.Series, kind: Kind | None, missing: Missing, given: Given) -> tuple[np.ndarray, Categories]:
     """One column as floats, and the names of its codes."""
     where = NamedColumn(table, str(column.name), given)
     column = typed(column)
@@ -233,7 +224,7 @@ def _check_text(where: NamedColumn, words: np.ndarray, rows: int) -> None:
         warnings.warn(f"{where} has a different text in each of {rows} rows and tells nothing of new ones; {way_out}", stacklevel=2)
 
 
-def check_numbers(table: str, X: np.ndarray, columns: Sequence[str], given: Mapping[str, Sequence[Any]] | None = None) -> None:
+def check_numbers(table: str, X: np.ndarray, columns: Sequence[str], given: Given | None = None) -> None:
     """Raise DataError if a feature is empty, or has infinity or a number from 1e18 on.
 
     Parameters
@@ -241,26 +232,24 @@ def check_numbers(table: str, X: np.ndarray, columns: Sequence[str], given: Mapp
     table : name, for messages.
     X : Float64[n, d].
     columns : names of the d features.
-    given : the lists ``drop`` and ``missing`` of the data set, which messages extend; None where
-        it has no such keys, because its rows are an array.
+    given : lists of the user, to which advice adds; None where the source has no options of columns.
     """
     largest = np.fmax(np.fmax.reduce(X, axis=0), -np.fmin.reduce(X, axis=0))
     if (empty := np.isnan(largest)).any():
         names = [columns[j] for j in np.flatnonzero(empty).tolist()]
-        where = NamedColumn(table, names[0], given or {})
-        way_out = "remove it from the array" if given is None else f"leave it out: {where.dropped(*names[1:])}"
+        where = NamedColumn(table, names[0], given or NOTHING)
+        way_out = "leave it out of X" if given is None else f"leave it out: {where.dropped(*names[1:])}"
         raise DataError(f"{where} has no value in any row; {way_out}")
     if (wrong := largest >= LARGEST).any():
         j = int(np.flatnonzero(wrong)[0])
         row = int(np.flatnonzero(np.abs(X[:, j]) >= LARGEST)[0])
-        raise _too_large(NamedColumn(table, columns[j], given or {}), row, float(X[row, j]), can_be_read=given is not None)
+        raise _too_large(NamedColumn(table, columns[j], given or NOTHING), row, float(X[row, j]), can_be_read=given is not None)
 
 
 def _too_large(where: NamedColumn, row: int, value: float, *, can_be_read: bool) -> DataError:
     found = f"{where} has {value!r} in row {row}"
+    way_out = f"{where.without([value])} reads it as missing" if can_be_read else "write NaN where it is"
     if np.isinf(value):
-        missing = "leave the cell empty" if can_be_read else "NaN"
-        return DataError(f"{found}, and features must be finite; write a number, or {missing} where it is missing")
+        return DataError(f"{found}, and features must be finite; write a number, or {way_out}{'' if can_be_read else ' missing'}")
     why = "values from 1e18 on are usually codes for missing, and their squares lose all others"
-    way_out = f"{where.without([value])} reads it as missing" if can_be_read else "write NaN where it is missing"
     return DataError(f"{found}; {why}: {way_out}, else rescale the column")

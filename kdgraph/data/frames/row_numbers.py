@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from kdgraph.data.frames.numbers import exact_numbers, is_number
-from kdgraph.overrides import override
+from kdgraph.data.frames.wording import NOTHING, Given
 from kdgraph.wording import some
 
 FEWEST_ROWS = 20
@@ -59,29 +59,30 @@ def _all_whole(values: np.ndarray) -> bool:
     return values.dtype.kind in "iu" or bool((values == np.round(values)).all())
 
 
-def without_row_numbers(table: str, features: pd.DataFrame) -> pd.DataFrame:
+def without_row_numbers(table: str, features: pd.DataFrame, given: Given = NOTHING) -> pd.DataFrame:
     """Return the features without the index of the table, with a warning; warn of other features that count the rows.
 
     Parameters
     ----------
     table : name, for messages.
     features : [n, d].
+    given : lists of the user, to which advice adds.
     """
     index = [j for j, name in enumerate(features.columns) if are_row_numbers(str(name), features.iloc[:, j])]
     if index:
         names = some([f"'{features.columns[j]}'" for j in index])
         warnings.warn(f"{table}: columns that number the rows are left out: {names}; rename one to use it", stacklevel=3)
         features = features.iloc[:, [j for j in range(features.shape[1]) if j not in index]]
-    warn_of_counting(table, features, [str(name) for name in features.columns])
+    warn_of_counting(table, features, [str(name) for name in features.columns], given)
     return features
 
 
-def warn_of_counting(table: str, X: pd.DataFrame | np.ndarray, names: Sequence[str]) -> None:
+def warn_of_counting(table: str, X: pd.DataFrame | np.ndarray, names: Sequence[str], given: Given = NOTHING) -> None:
     """Warn of features of X [n, d] that count the rows in their order; where there is only one, it is meant."""
     if len(X) <= FEWEST_ROWS or X.shape[1] == 1:
         return
-    columns = (X.iloc[:, j] if isinstance(X, pd.DataFrame) else X[:, j] for j in range(X.shape[1]))
-    if counting := [name for name, column in zip(names, columns, strict=True) if counts_rows(column)]:
-        drop = f"leave it out: {override('dataset.drop', counting)}" if isinstance(X, pd.DataFrame) else "leave it out of X"
+    rows: pd.DataFrame = X if isinstance(X, pd.DataFrame) else pd.DataFrame(X, copy=False)
+    if counting := [name for j, name in enumerate(names) if counts_rows(rows.iloc[:, j])]:
+        drop = f"leave it out: {given.adding('drop', counting)}" if isinstance(X, pd.DataFrame) else "leave it out of X"
         found = f"{table}: the feature {some([repr(name) for name in counting])} counts the rows in their order"
         warnings.warn(f"{found}, which may be that of the labels; if it is their number, {drop}", stacklevel=4)

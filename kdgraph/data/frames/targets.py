@@ -16,8 +16,8 @@ from kdgraph.data.frames.groups import largest_column
 from kdgraph.data.frames.missing import LARGEST, plain
 from kdgraph.data.frames.numbers import check_not_merged, exact_numbers, is_number, typed
 from kdgraph.data.frames.text_numbers import described, mixture_of
+from kdgraph.data.frames.wording import Given
 from kdgraph.errors import DataError
-from kdgraph.overrides import override
 
 Threshold = float | Literal["median"] | None
 """Where a numeric target is cut into two classes; ``median``: at that of all rows of the table, those that test too."""
@@ -70,7 +70,7 @@ def target_column(
 
 
 def encode_target(
-    table: str, target: pd.Series, task: Task = "auto", kind: Kind | None = None, *, columns: bool = False
+    table: str, target: pd.Series, task: Task = "auto", kind: Kind | None = None, given: Given | None = None
 ) -> tuple[np.ndarray, np.ndarray, Literal["classification", "regression"]]:
     """The values of the target.
 
@@ -80,7 +80,7 @@ def encode_target(
     target : [n], without missing cells.
     task : what it is; ``auto``: see :func:`task_of`.
     kind : what the source declares it to be.
-    columns : whether the source has options of columns, such as ``parse_dates``, which messages may then name.
+    given : lists of the user, to which advice adds; None where the source has no options of columns.
 
     Returns
     -------
@@ -97,7 +97,7 @@ def encode_target(
     _check_labelled(table, target)
     target = typed(target)
     if task == "regression" or (task == "auto" and kind != "categorical"):
-        _check_numbers_and_dates(table, target, task, columns)
+        _check_numbers_and_dates(table, target, task, given)
     decided = task_of(target, kind) if task == "auto" else task
     if decided == "regression":
         rule = "a regression needs finite numbers; dataset.task=classification takes them as classes"
@@ -140,12 +140,12 @@ def _are_fractions_in_text(target: pd.Series) -> bool:
     return bool(np.isfinite(numbers).all() and (numbers != np.round(numbers)).any())
 
 
-def _check_numbers_and_dates(table: str, target: pd.Series, task: Task, columns: bool) -> None:
+def _check_numbers_and_dates(table: str, target: pd.Series, task: Task, given: Given | None) -> None:
     """Raise DataError for a target of dates, or of numbers that are written so that they are read as text."""
     where, rest = f"{table}: the target '{target.name}'", "'dataset.task=classification' takes its values as classes"
     kind = infer_dtype(target, skipna=True) if target.dtype == object else ""
     if is_date_type(target) or kind in ("date", "datetime", "datetime64", "time", "timedelta", "period"):
-        raise _dates(where, target, target.iloc[0], columns, rest)
+        raise _dates(where, target, target.iloc[0], given, rest)
     if target.dtype != object and not isinstance(target.dtype, pd.StringDtype):
         return
     words = target.astype(str)
@@ -155,7 +155,7 @@ def _check_numbers_and_dates(table: str, target: pd.Series, task: Task, columns:
     if found.sort is None or (found.sort == "unit" and few):
         return
     if found.sort == "date":
-        raise _dates(where, target, distinct[found.first], columns, rest)
+        raise _dates(where, target, distinct[found.first], given, rest)
     if found.sort != "number":
         wrong = f"{where} has {described(found)}, such as '{distinct[found.first]}', which are read as text"
         raise DataError(f"{wrong}; write plain numbers such as 1234.5 for a regression, or {rest}")
@@ -166,10 +166,10 @@ def _check_numbers_and_dates(table: str, target: pd.Series, task: Task, columns:
         raise DataError(f"{wrong}; remove the row for a regression, or {rest}")
 
 
-def _dates(where: str, target: pd.Series, example: object, columns: bool, rest: str) -> DataError:
-    parse = override("dataset.parse_dates", [str(target.name)])
-    parses = columns and len(formats_of(target)) == 1
-    way_out = f"{parse} turns it into days since 1970-01-01" if parses else "write numbers such as days for a regression"
+def _dates(where: str, target: pd.Series, example: object, given: Given | None, rest: str) -> DataError:
+    way_out = "write numbers such as days for a regression"
+    if given is not None and len(formats_of(target)) == 1:
+        way_out = f"{given.adding('parse_dates', [target.name])} turns it into days since 1970-01-01"
     return DataError(f"{where} holds dates or times ({example}); {way_out}, {rest}")
 
 

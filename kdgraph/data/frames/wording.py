@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from kdgraph.errors import DataError, did_you_mean
 from kdgraph.overrides import override
@@ -12,56 +12,78 @@ from kdgraph.wording import some
 
 
 @dataclass(frozen=True)
-class NamedColumn:
-    """A column in a message, with the overrides that are a way out.
+class Given:
+    """Lists that the user gave of a table, to which advice adds.
 
     An override replaces the whole list under its key. So each one repeats what the list already
     has; else the second way out would undo the first, and lead back to the first message.
 
     Attributes
     ----------
+    drop, categorical, parse_dates : names of columns.
+    missing : cells, text or numbers.
+    """
+
+    drop: Sequence[str] = ()
+    categorical: Sequence[str] = ()
+    parse_dates: Sequence[str] = ()
+    missing: Sequence[str | float] = ()
+
+    def adding(self, key: Literal["drop", "categorical", "parse_dates", "missing"], values: Iterable[Any]) -> str:
+        """Return the override that adds ``values`` to one of the lists.
+
+        >>> print(Given(drop=["id"]).adding("drop", ["zip code"]))
+        'dataset.drop=[id,"zip code"]'
+        """
+        already = list(getattr(self, key))
+        # 1, 1.0 and true are equal and not the same.
+        types = {(type(value), value) for value in already}
+        added = values if key == "missing" else map(str, values)
+        return override(f"dataset.{key}", [*already, *(value for value in added if (type(value), value) not in types)])
+
+
+NOTHING = Given()
+"""Where the user gave no lists."""
+
+
+@dataclass(frozen=True)
+class NamedColumn:
+    """A column in a message, with the overrides that are a way out.
+
+    Attributes
+    ----------
     table, name : of the table and of its column.
-    given : the lists that the data set already has under ``drop``, ``categorical``, ``missing``
-        and ``parse_dates``.
+    given : the lists that the user gave already.
 
     Examples
     --------
-    >>> column = NamedColumn("my", "zip code", {"drop": ["id"]})
+    >>> column = NamedColumn("my", "zip code", Given(drop=["id"]))
     >>> print(f"{column} is empty; leave it out: {column.dropped()}")
     my: column 'zip code' is empty; leave it out: 'dataset.drop=[id,"zip code"]'
     """
 
     table: str
     name: str
-    given: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    given: Given = NOTHING
 
     def __str__(self) -> str:
         return f"{self.table}: column '{self.name}'"
 
     def dropped(self, *others: str) -> str:
         """Return the override that leaves out this column, and others with it."""
-        return self._extended("drop", [self.name, *others])
+        return self.given.adding("drop", [self.name, *others])
 
     def of_names(self) -> str:
         """Return the override that reads the values of this column as names."""
-        return self._extended("categorical", [self.name])
+        return self.given.adding("categorical", [self.name])
 
     def without(self, cells: Sequence[str | float]) -> str:
         """Return the override that reads such cells as missing."""
-        return self._extended("missing", cells)
+        return self.given.adding("missing", cells)
 
     def as_dates(self) -> str:
         """Return the override that turns the dates of this column into numbers."""
-        return self._extended("parse_dates", [self.name])
-
-    def _extended(self, key: str, values: Sequence[str | float]) -> str:
-        already = list(self.given.get(key, ()))
-        # 1, 1.0 and true are equal and not the same.
-        types = {(type(value), value) for value in already}
-        return override(
-            f"dataset.{key}",
-            [*already, *(value for value in values if (type(value), value) not in types)],
-        )
+        return self.given.adding("parse_dates", [self.name])
 
 
 def no_such_column(where: str, key: str, column: str, known: Sequence[str]) -> DataError:

@@ -14,7 +14,7 @@ import numpy as np
 from kdgraph.answers import Model
 from kdgraph.data.dataset import Dataset, Splits
 from kdgraph.data.files.paths import existing, said, sha256_of
-from kdgraph.data.frames import as_text
+from kdgraph.data.frames import as_text, names_of
 from kdgraph.data.scaling import Scaling
 from kdgraph.data.tables.probabilities import ScoreKind as KindOfClassScores
 from kdgraph.errors import DataError
@@ -176,9 +176,10 @@ def schema_of(config: RunConfig, splits: Splits, model: Model) -> Schema:
 def _groups(node: Mapping[str, Any], splits: Splits, model: Model) -> Groups | None:
     if splits.train.groups is None or not model.takes_groups:
         return None
-    names, columns = list(splits.train.group_names), as_text(node.get("group") or ARRAY_OF_GROUPS)
-    together = [Feature(columns, names)] if isinstance(columns, str) else [Feature(str(name)) for name in columns]
-    return Groups(together, names)
+    names, group = list(splits.train.group_names), node.get("group")
+    columns = names_of(ARRAY_OF_GROUPS if group is None else group)
+    several = group is not None and not isinstance(as_text(group), str)
+    return Groups([Feature(column) for column in columns] if several else [Feature(columns[0], names)], names)
 
 
 def _kind_of_score(model: Model) -> ScoreKind:

@@ -450,6 +450,30 @@ def test_text_that_differs_in_each_row_of_a_small_table():
     load(table.iloc[:20])
 
 
+# advice
+
+
+@pytest.mark.parametrize(
+    ("values", "override"),
+    [
+        (["1,5", "2,5", "3", "4"], "'dataset.categorical=[x,c]'"),
+        (["2020-01-01"] * 4, "'dataset.parse_dates=[when,c]'"),
+        (["2020-01-01"] * 4, "'dataset.drop=[z,c]'"),
+        (["1", "2", "3", "n/a"], "'dataset.missing=[-9,n/a]'"),
+        ([2**53, 2**53 + 1, 1, 2], "'dataset.drop=[z,c]'"),
+        ([1, 2, 3, 1e20], "'dataset.missing=[-9,1e+20]'"),
+        ([None] * 4, "'dataset.drop=[z,c]'"),
+    ],
+    ids=repr,
+)
+def test_advice_adds_to_the_lists_that_are_given(values, override):
+    """An override replaces a list: without its entries the user would go in circles."""
+    table = frame(z=1, c=values, when=["2020-01-01", "2020-01-02", "2020-01-03", "2020-01-05"])
+    with pytest.raises(DataError) as caught:
+        load(table, drop=["z"], categorical=["x"], parse_dates=["when"], missing=[-9])
+    assert override in str(caught.value)
+
+
 # the first numeric features
 
 

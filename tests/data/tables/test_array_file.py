@@ -153,7 +153,7 @@ def test_infinity_and_nothing_in_a_feature():
     infinite[2, 1], empty[:, 1] = np.inf, np.nan
     way_out = "and features must be finite; write a number, or NaN where it is missing"
     refused(f"my: column 'x2' has inf in row 2, {way_out}", X=infinite, y=Y)
-    refused("my: column 'x2' has no value in any row; remove it from the array", X=empty, y=Y)
+    refused("my: column 'x2' has no value in any row; leave it out of X", X=empty, y=Y)
 
 
 def test_files_that_are_none(tmp_path):
@@ -201,4 +201,27 @@ def test_a_column_that_loses_values_as_a_float_is_refused(tmp_path):
     np.savez(tmp_path / "a.npz", X=np.array([[1, 2**53], [2, 2**53 + 1], [3, 5]]), y=[0, 1, 0])
     lost = f"a: column 'x2' of X has whole numbers from 2^53 on ({2**53}), and 1 different value of 2 would be lost in double precision"
     with pytest.raises(DataError, match=f"^{re.escape(lost)}; leave it out of X$"):
+        ArrayFile(str(tmp_path / "a.npz")).load()
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        (
+            [1, 2, 1e20, 3],
+            "a: column 'x2' has 1e+20 in row 2; values from 1e18 on are usually codes for missing, and their squares lose all others: "
+            "write NaN where it is, else rescale the column",
+        ),
+    ],
+)
+def test_advice_names_no_key_that_arrays_have_not(tmp_path, column, message):
+    np.savez(tmp_path / "a.npz", X=np.column_stack([X[:, 0], column]), y=Y)
+    with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
+        ArrayFile(str(tmp_path / "a.npz")).load()
+
+
+def test_a_target_of_dates_in_an_array_names_no_key_of_tables(tmp_path):
+    np.savez(tmp_path / "a.npz", X=X, y=np.array([f"2020-01-0{i}" for i in range(1, 5)]))
+    ways = "write numbers such as days for a regression, 'dataset.task=classification' takes its values as classes"
+    with pytest.raises(DataError, match=f"^{re.escape(f'a: the target {chr(39)}y{chr(39)} holds dates or times (2020-01-01); {ways}')}$"):
         ArrayFile(str(tmp_path / "a.npz")).load()
