@@ -151,7 +151,7 @@ def test_arrays_that_do_not_fit(arrays, message):
 def test_infinity_and_nothing_in_a_feature():
     infinite, empty = X.copy(), X.copy()
     infinite[2, 1], empty[:, 1] = np.inf, np.nan
-    way_out = "and features must be finite; write a number, or NaN where it is missing"
+    way_out = "and features must be finite: write NaN where it is missing, else write a number"
     refused(f"my: column 'x2' has inf in row 2, {way_out}", X=infinite, y=Y)
     refused("my: column 'x2' has no value in any row; leave it out of X", X=empty, y=Y)
 
@@ -210,7 +210,7 @@ def test_a_column_that_loses_values_as_a_float_is_refused(tmp_path):
         (
             [1, 2, 1e20, 3],
             "a: column 'x2' has 1e+20 in row 2; values from 1e18 on are usually codes for missing, and their squares lose all others: "
-            "write NaN where it is, else rescale the column",
+            "write NaN where it is missing, else rescale the column",
         ),
     ],
 )
