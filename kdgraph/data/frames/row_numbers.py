@@ -66,9 +66,10 @@ def without_row_numbers(table: str, features: pd.DataFrame, given: Given = NOTHI
     ----------
     table : name, for messages.
     features : [n, d].
-    given : lists of the user, to which advice adds.
+    given : lists of the user, to which advice adds; a column that they name for another use is meant.
     """
-    index = [j for j, name in enumerate(features.columns) if are_row_numbers(str(name), features.iloc[:, j])]
+    meant = {*given.parse_dates, *given.categorical}
+    index = [j for j, name in enumerate(features.columns) if name not in meant and are_row_numbers(str(name), features.iloc[:, j])]
     if index:
         names = some([f"'{features.columns[j]}'" for j in index])
         warnings.warn(f"{table}: columns that number the rows are left out: {names}; rename one to use it", stacklevel=3)

@@ -220,8 +220,15 @@ def test_rows_numbers_without_a_name_are_left_out():
         assert TableFile("p.csv", "label").load().feature_names == ("age", "town")
     with pytest.warns(UserWarning, match=r"^q: columns that number the rows are left out: 'Unnamed: 0'; rename one to use it$"):
         assert TableFile(write("q.csv", ",a,label\n5,1,x\n3,2,y\n"), "label").load().feature_names == ("a",)
+    twice = write("s.csv", ",Unnamed: 0,a,label\n5,6,1,x\n3,7,2,y\n")
+    with pytest.warns(
+        UserWarning, match=r"^s: columns that number the rows are left out: 'Unnamed: 0.1', 'Unnamed: 0'; rename one to use it$"
+    ):
+        assert TableFile(twice, "label").load().feature_names == ("a",)
     text = TableFile(write("r.csv", "a,,label\n1,p,x\n2,q,y\n"), "label").load()
     assert text.feature_names == ("a", "Unnamed: 1"), "as pandas calls it where new rows are read"
+    dates = TableFile(write("d.csv", ",a,label\n2020-01-01,1,x\n2020-01-03,2,y\n"), "label", parse_dates=["Unnamed: 0"]).load()
+    assert dates.feature_names == ("Unnamed: 0", "a"), "a column that is asked for is no index"
 
 
 def test_home_and_absolute_paths(tmp_path, monkeypatch):
