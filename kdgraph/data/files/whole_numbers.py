@@ -17,7 +17,7 @@ _ATTRIBUTE = re.compile(r"^(\s*@attribute\s.*\s)(numeric|integer|real)(\s*)$", r
 
 
 def numbers_of_text(cells: pd.Series) -> pd.Series:
-    """Return a column of text as integers where all of its cells are some, else as floats or, if these would round, as text.
+    """Return a column of text as integers where all of its cells are some, else as floats, or as text if a cell is no number.
 
     Parameters
     ----------
@@ -37,13 +37,9 @@ def numbers_of_text(cells: pd.Series) -> pd.Series:
     stripped = [str(word).strip() for word in words]
     if all(WHOLE.fullmatch(word) for word in stripped):
         values = [int(word) for word in stripped]
-        low, high = min(values, default=0), max(values, default=0)
-        kind = "Int64" if low >= -(2**63) and high < 2**63 else "UInt64" if low >= 0 and high < 2**64 else None
-        if kind is None:
-            return cells.astype(object)
         by_word = dict(zip(words, values, strict=True))
-        whole = [by_word[cell] if isinstance(cell, str) else pd.NA for cell in cells]
-        return pd.Series(pd.array(whole, dtype=kind), index=cells.index, name=cells.name)
+        whole = integer_array([by_word[cell] if isinstance(cell, str) else None for cell in cells])
+        return cells.astype(object) if whole is None else pd.Series(whole, index=cells.index, name=cells.name)
     numbers = pd.to_numeric(cells, errors="coerce")
     return cells.astype(object) if (numbers.isna() & cells.notna()).any() else numbers.astype(np.float64)
 
@@ -91,8 +87,8 @@ def with_whole_numbers(
     if not (positions := sorted({*rounded, *codes})):
         return frame
     columns: dict[int, Any] = {j: frame.iloc[:, j] for j in range(frame.shape[1])}
-    for j, text in zip(positions, reread(positions).items(), strict=True):
-        cells = text[1].set_axis(frame.index)
+    for j, (_, text) in zip(positions, reread(positions).items(), strict=True):
+        cells = text.set_axis(frame.index)
         if j in codes and any(LEADING_ZERO.fullmatch(str(word).strip()) for word in cells.dropna().unique()):
             columns[j] = cells.astype(object)
         elif j in rounded:
@@ -112,13 +108,10 @@ def frame_of_arrow(table: Any) -> pd.DataFrame:
 
     frame = table.to_pandas()
     nullable = {pa.int64(): pd.Int64Dtype(), pa.uint64(): pd.UInt64Dtype()}
-    for name in frame.columns:
-        if frame[name].dtype == np.float64 and str(name) in table.schema.names:
-            j = table.schema.get_field_index(str(name))
-            kind = nullable.get(table.schema.field(j).type) if j >= 0 else None
-            if kind is not None:
-                column = table.column(j)
-                frame[name] = column.to_pandas(types_mapper={table.schema.field(j).type: kind}.get).array
+    for j, name in enumerate(frame.columns):
+        place = table.schema.get_field_index(str(name))  # -1 where the name stands twice
+        if place >= 0 and frame.iloc[:, j].dtype == np.float64 and table.schema.field(place).type in nullable:
+            frame.isetitem(j, table.column(place).to_pandas(types_mapper=nullable.get).array)
     return frame
 
 

@@ -106,7 +106,7 @@ def _encode_text(where: NamedColumn, column: pd.Series, kind: Kind | None, missi
     stays = np.array([word not in missing.words for word in words], dtype=bool)
     numbers = pd.to_numeric(pd.Series(words), errors="coerce").to_numpy(dtype=np.float64)
     if not (stays & np.isnan(numbers)).any():  # no cell that is not a number, or no cell
-        check_not_merged(str(where), whole_numbers_of(words[stays]), _as_names_or_dropped(where))
+        _check_digits(str(where), words[stays], _as_names_or_dropped(where))
         return _at(codes, np.where(stays, numbers, np.nan)), None
     rows = np.bincount(codes[codes >= 0], minlength=len(words))
     found = mixture_of(words[stays], rows[stays])
@@ -118,6 +118,13 @@ def _encode_text(where: NamedColumn, column: pd.Series, kind: Kind | None, missi
         _refuse_or_warn_of_text(where, words[stays], found)
     _check_text(where, words[stays], int(rows[stays].sum()))
     return _codes(column, missing)
+
+
+def _check_digits(where: str, words: np.ndarray, way_out: str) -> None:
+    """Raise DataError if whole numbers in text have more digits than a float keeps; one alone is a code for missing."""
+    check_not_merged(where, whole_numbers_of(words), way_out)
+    if len(long := [word for word in words if WHOLE.fullmatch(word.strip()) and abs(int(word)) >= 2**64]) > 1:
+        raise DataError(f"{where} has whole numbers of more digits than double precision has ({long[0]}); {way_out}")
 
 
 def _codes(column: pd.Series, missing: Missing) -> tuple[np.ndarray, tuple[str, ...]]:

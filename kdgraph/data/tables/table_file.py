@@ -14,7 +14,7 @@ import numpy as np
 from kdgraph.data.dataset import Dataset, Task
 from kdgraph.data.files.delimited import Format
 from kdgraph.data.files.paths import existing, file_stem, itself, said, sha256_of, suffix_of
-from kdgraph.data.frames import Column, ColumnOptions, Require, as_text, from_frame, names_of
+from kdgraph.data.frames import Column, ColumnOptions, Require, as_text, from_frame
 from kdgraph.data.frames.roles import roles_of_indices
 from kdgraph.errors import DataError
 from kdgraph.parameters import Count, check_parameters
@@ -123,8 +123,8 @@ class TableFile:
         return replace(data, roles=roles_of_indices(self.name, len(data.y), read_indices(self.indices)))
 
     def _form(self) -> Format:
-        named = (self.target, self.split_groups, self.group, self.split_column, self.categorical)
-        identifiers = [name for columns in named for name in names_of(columns)]
+        single = (self.target, self.split_groups, self.group)  # of several columns the largest counts, so these hold numbers
+        identifiers = [*(name for name in single if isinstance(name, str)), *self.categorical]
         return Format(self.encoding, self.separator, identifiers)
 
     def _options(self) -> ColumnOptions:

@@ -61,6 +61,7 @@ def test_an_identifier_with_leading_zeros_stays_text(tmp_path):
 def test_large_integers_of_arff_and_parquet(tmp_path):
     head = "@RELATION t\n@ATTRIBUTE id INTEGER\n@ATTRIBUTE 'a real' NUMERIC\n@DATA\n"
     assert column(tmp_path / "t.arff", f"{head}{LARGE + 1},1\n?,0.5\n{LARGE},2\n") == [LARGE + 1, None, LARGE]
+    assert column(tmp_path / "u.arff", f"{head}{2**63 + 1},1\n{2**63},2\n1,3\n") == [2**63 + 1, 2**63, 1]
     path = tmp_path / "t.parquet"
     pd.DataFrame({"id": pd.array([LARGE + 1, None, LARGE], dtype="Int64"), "f": [0.5, None, 1]}).to_parquet(path)
     assert [None if pd.isna(cell) else cell for cell in read_table(path, Format()).frame["id"]] == [LARGE + 1, None, LARGE]
@@ -71,6 +72,8 @@ def test_a_table_of_arrow_has_nullable_integers_only_where_it_must():
     frame = frame_of_arrow(table)
     assert [str(dtype) for dtype in frame.dtypes] == ["Int64", "UInt64", "int64", "float64"]
     assert frame["id"][0] == LARGE + 1 and frame["u"][1] == 2**64 - 1
+    twice = pa.Table.from_arrays([pa.array([1, None]), pa.array([2, None])], names=["id", "id"])
+    assert frame_of_arrow(twice).shape == (2, 2), "names that stand twice are refused elsewhere"
 
 
 def test_text_becomes_the_narrowest_type():
@@ -92,3 +95,17 @@ def test_a_table_keeps_patients_and_classes_apart(ending):
     assert data.split_groups is not None and data.split_groups.tolist() == [i % 6 for i in range(n)]
     assert data.classes.tolist() == [LARGE, LARGE + 1, LARGE + 2]
     assert data.categories[1] == tuple(str(LARGE + i) for i in range(3))
+
+
+def test_labels_and_groups_with_leading_zeros_stay_text():
+    table = pd.DataFrame({
+        "x": [0.1, 0.2, 0.3, 0.4], "site": ["01", "1", "01", "2"], "a": ["01", "0", "1", "0"], "z": [3.5, 1.5, 2.5, 0.5],
+        "label": ["007", "7", "7", "8"],
+    })  # fmt: skip
+    table.to_csv("t.csv", index=False)
+    data = TableFile("t.csv", "label", group="site", split_groups="site").load()
+    assert data.classes.tolist() == ["007", "7", "8"] and data.group_names == ("01", "1", "2")
+    assert data.feature_names == ("x", "a", "z") and data.categories == (), (
+        "a feature is a number, and so is one of several columns of a target"
+    )
+    assert TableFile("t.csv", ["a", "x"], drop=["label"]).load().classes.tolist() == ["a", "x"]

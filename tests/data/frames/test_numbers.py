@@ -76,6 +76,16 @@ def test_a_feature_that_loses_values_is_refused(values):
         load(frame(c=values))
 
 
+def test_identifiers_of_more_than_64_bits_are_refused_as_such():
+    values = [str(10**24 + i) for i in range(4)]
+    message = f"t: column 'c' has whole numbers of more digits than double precision has ({values[0]}); {REST}"
+    with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
+        load(frame(c=values))
+    assert load(frame(c=values), categorical=["c"]).categories[1] == tuple(values)
+    with pytest.raises(DataError, match=r"values from 1e18 on are usually codes for missing"):
+        load(frame(c=["1", "2", "3", values[0]]))
+
+
 def test_a_large_feature_that_loses_none_is_a_number():
     assert load(frame(c=[LARGE, LARGE + 2, LARGE + 4, 1])).X[:, 1].tolist() == [LARGE, LARGE + 2, LARGE + 4, 1]
 
