@@ -38,6 +38,8 @@ COLUMNS: dict[str, Callable[[Any, np.ndarray], dict[str, np.ndarray]]] = {
     "distribution": lambda given, classes: _of_distribution(given),
 }
 """Answer → the columns that show it."""
+_NO_CLASS = ("predicted", "confidence", "ood_score")
+"""Columns of predictions that a class of the same name must not replace."""
 
 
 @dataclass(frozen=True)
@@ -133,8 +135,10 @@ def frame_of(predictions: Sequence[Predictions], classes: np.ndarray) -> pd.Data
         columns: dict[str, Any] = {"set": _set_name(found), **found.params}
         columns |= {"row": pd.array(rows, dtype="Int64"), "y": _labels(found, classes)}
         for of, said in found.models.items():
-            of_rows = {answer: given for answer, given in said.items() if not isinstance(given, SetScores)}
-            columns |= {f"{of}_{name}": column for answer in of_rows for name, column in COLUMNS[answer](said[answer], classes).items()}
+            of_rows = {answer: COLUMNS[answer](given, classes) for answer, given in said.items() if not isinstance(given, SetScores)}
+            if "proba" in of_rows:
+                of_rows["proba"] = {f"probability_{name}" if name in _NO_CLASS else name: p for name, p in of_rows["proba"].items()}
+            columns |= {f"{of}_{name}": column for named in of_rows.values() for name, column in named.items()}
         frames.append(pd.DataFrame(columns, index=np.arange(found.n)).sort_values("row", kind="stable"))
     return pd.concat(frames, ignore_index=True)
 

@@ -8,6 +8,7 @@ import pytest
 
 from kdgraph.answers import Predictions, frame_of
 from kdgraph.config import compose
+from kdgraph.metrics import TopLabel
 from kdgraph.runner.run import run
 
 SMALL = ["parent.n_estimators=5", "figures=none", "n_jobs=1", "method=isotonic"]
@@ -130,3 +131,12 @@ def test_the_model_of_a_run_on_texts_predicts_the_file_of_the_run(tmp_path, monk
     assert (labels[found.row] == found.y).all()
     # a row's prediction may depend on its companions in the last bits
     np.testing.assert_allclose(new["probability_sea"][found.row], found["calibrated_sea"], rtol=1e-10)
+
+
+def test_a_class_named_like_a_column_has_a_column_of_its_own():
+    classes = np.array(["confidence", "ood_score", "x"])
+    proba = np.array([[0.5, 0.25, 0.25]])
+    says = {"proba": proba, "top": TopLabel.of(proba), "ood_score": np.array([-7.0])}
+    (row,) = frame_of([Predictions("test", 1, says, says, y=np.array([2]))], classes).to_dict("records")
+    assert (row["parent_probability_confidence"], row["parent_probability_ood_score"], row["parent_x"]) == (0.5, 0.25, 0.25)
+    assert (row["parent_predicted"], row["parent_confidence"], row["parent_ood_score"], row["y"]) == ("confidence", 0.5, -7.0, "x")

@@ -161,7 +161,8 @@ def _text(file: Path, encoding: str) -> str:
         return file.read_text(encoding=codec)
     except UnicodeDecodeError as error:
         where = f"byte {error.start:,} (0x{error.object[error.start]:02x})"
-        raise DataError(f"{file} is not text in {encoding}: {where} cannot be decoded; it may be dataset.encoding=latin-1") from error
+        way_out = "; it may be dataset.encoding=latin-1" if codec_of(encoding).startswith("utf-8") else ""
+        raise DataError(f"{file} is not text in {encoding}: {where} cannot be decoded{way_out}") from error
     except UnicodeError as error:
         raise DataError(f"{file} is not text in {encoding}: {error}") from error
     except OSError as error:

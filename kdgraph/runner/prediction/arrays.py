@@ -76,7 +76,7 @@ class ArrayRows:
             with zipfile.ZipFile(self.path) as archive:
                 names = [name.removesuffix(".npy") for name in archive.namelist()]
                 if "X" not in names:
-                    raise DataError(f"--input {self.path} has no array 'X'; it has {', '.join(names) or 'none'}")
+                    raise DataError(f"--input {self.path} has no array 'X'; it has {', '.join(names) or 'none'}; name the rows X")
                 with archive.open("X.npy") as file:
                     yield file
         except (zipfile.BadZipFile, OSError, EOFError) as error:

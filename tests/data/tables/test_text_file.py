@@ -149,3 +149,21 @@ def test_files_that_are_no_word_vectors(tmp_path):
     }.items():
         Path("glove.txt").write_text(text)
         refused(f"dataset.vectors=glove.txt {message}", source)
+
+
+@pytest.mark.parametrize(
+    ("written_as", "encoding"), [("utf-8-sig", "utf8"), ("latin-1", "L1"), ("utf-16", "UTF_16_LE"), ("utf-8", "utf_8_sig")]
+)
+def test_files_of_a_folder_are_decoded_by_any_name_of_their_encoding(written_as, encoding):
+    folder = as_folder([f"größe {text}" for text in TEXTS])
+    expected = TextFile(folder, n_features=64).load().X
+    for file in Path(folder).rglob("*.txt"):
+        file.write_text(file.read_text(encoding="utf-8"), encoding=written_as)
+    np.testing.assert_array_equal(TextFile(folder, n_features=64, encoding=encoding).load().X, expected)
+
+
+def test_a_file_of_a_folder_with_another_mark_is_named():
+    folder = as_folder()
+    Path(folder, "spam", "0.txt").write_text("x", encoding="utf-16")
+    refused("mail/spam/0.txt is text in UTF-16; give dataset.encoding=utf-16", TextFile(folder))
+    refused("mail/ham/1.txt is not text in utf-16: byte 14 (0x6e) cannot be decoded", TextFile(folder, encoding="utf-16"))

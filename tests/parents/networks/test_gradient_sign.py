@@ -74,6 +74,14 @@ def test_the_same_generator_gives_the_same_images(splits):
     assert not np.array_equal(one, other)
 
 
+def test_moved_test_rows_keep_their_numbers(splits, moved):
+    place = {row: i for i, row in enumerate(splits.test.source_rows.tolist())}
+    for drawn in moved:
+        assert drawn.source_rows.tolist() == moved[0].source_rows.tolist()
+    unmoved = splits.test.X[[place[row] for row in moved[0].source_rows.tolist()]]
+    np.testing.assert_array_equal(moved[0].X, unmoved)  # by 0 intensities
+
+
 class Grey:
     """A source of two grey images; it says when it is asked to be there."""
 

@@ -267,7 +267,7 @@ def test_images_come_from_arrays_and_are_in_0_to_1(tmp_path):
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
-        ({"Y": np.zeros(3)}, " has no array 'X'; it has Y"),
+        ({"Y": np.zeros(3)}, " has no array 'X'; it has Y; name the rows X"),
         ({"X": np.zeros((3, 1, 5, 5))}, ": the model takes rows of shape [1, 4, 4], and those of X have [1, 5, 5]"),
         ({"X": np.zeros((3, 4))}, ": the model takes rows of shape [1, 4, 4], and those of X have [4]"),
         ({"X": np.array([["a"]])}, ": X must hold numbers, [n, d] or images [n, c, h, w], got <U1, shape (1, 1)"),
