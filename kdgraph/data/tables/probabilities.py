@@ -103,7 +103,7 @@ def sum_tolerance(scores: np.ndarray) -> float:
         if (np.abs(np.round(wide, decimals) - wide) <= precision * np.abs(wide)).all():
             tolerance = max(tolerance, n_classes * 0.5 * 10.0**-decimals)
             break
-    return min(tolerance, MOST_TOLERANCE) + 4 * n_classes * np.finfo(np.float64).eps
+    return float(min(tolerance, MOST_TOLERANCE) + 4 * n_classes * np.finfo(np.float64).eps)
 
 
 def _way_out(scores: np.ndarray, sums: np.ndarray) -> str:
