@@ -7,7 +7,7 @@ import io
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, count
 from typing import IO, Any
 
 from kdgraph.data.files.encodings import codec_of
@@ -58,13 +58,15 @@ class Delimited:
     ----------
     codec : Python's name of its encoding, without a byte-order mark.
     separator : between cells, one character or :data:`WHITE_SPACE`.
-    names : cells of the header, stripped; a column without a name has that of :func:`nameless`.
+    names : cells of the header, stripped; a column without a name is called as pandas calls it.
+    nameless : positions of the columns without a name.
     lines_before : lines in front of the header that are no part of the table.
     """
 
     codec: str
     separator: str
     names: list[str] = field(default_factory=list)
+    nameless: frozenset[int] = frozenset()
     lines_before: int = 0
 
     @property
@@ -96,11 +98,6 @@ class Delimited:
                 way_out = f"; write {expected} between them" if is_input else f": {override('dataset.separator', word)}"
                 found = f"{where} has one column, {self.names[0][:40]!r}"
                 raise DataError(f"{found}; its cells seem to be separated otherwise{way_out}")
-
-
-def nameless(position: int) -> str:
-    """Return the name that pandas gives to a column without one."""
-    return f"Unnamed: {position}"
 
 
 def separator_of(given: str) -> str:
@@ -144,7 +141,17 @@ def layout_of(file: IO[bytes], codec: str, separator: str | None, default: str, 
         text.detach()  # the file stays open
     if names is None:
         raise DataError(f"{where} is empty")
-    return Delimited(codec, between, names, 1 if excel else 0)
+    nameless = frozenset(j for j, name in enumerate(names) if not name)
+    return Delimited(codec, between, _called_by_pandas(names), nameless, 1 if excel else 0)
+
+
+def _called_by_pandas(names: list[str]) -> list[str]:
+    """Return the names; a column at position j without one is "Unnamed: j", or "Unnamed: j.1" where that is taken."""
+    called = []
+    for j, name in enumerate(names):
+        candidates = chain([f"Unnamed: {j}"], (f"Unnamed: {j}.{k}" for k in count(1)))
+        called.append(name or next(candidate for candidate in candidates if candidate not in names))
+    return called
 
 
 def _header(lines: Iterable[str], separator: str) -> list[str] | None:
@@ -154,7 +161,7 @@ def _header(lines: Iterable[str], separator: str) -> list[str] | None:
     try:
         for cells in csv.reader(lines, delimiter=separator, skipinitialspace=True):
             if len(cells) > 1 or (cells and cells[0].strip()):
-                return [cell.strip() or nameless(j) for j, cell in enumerate(cells)]
+                return [cell.strip() for cell in cells]
     except csv.Error:  # a quote that never ends; pandas names the line
         return []
     return None

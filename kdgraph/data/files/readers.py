@@ -14,7 +14,7 @@ import pandas as pd
 
 from kdgraph.data.dataset import Kind
 from kdgraph.data.files.arff import frame_of_arff
-from kdgraph.data.files.delimited import MISSING_CELLS, Format, layout_of, nameless
+from kdgraph.data.files.delimited import MISSING_CELLS, Format, layout_of
 from kdgraph.data.files.paths import BROKEN, OPENERS, check_text, open_bytes, said, suffix_of, unreadable
 from kdgraph.data.files.whole_numbers import frame_of_arrow, with_whole_numbers
 from kdgraph.errors import DataError
@@ -84,7 +84,9 @@ def _read_csv(path: Path, form: Format, codec: str, default: str) -> pd.DataFram
             frame = pd.read_csv(file, low_memory=False, **layout.options)
     except (pd.errors.ParserError, pd.errors.ParserWarning, csv.Error) as error:
         raise _not_a_table(path, error, layout.separator, len(names)) from error
+    nameless = frame.columns.str.fullmatch(r"Unnamed: [\d.]+")
     if len(names) == frame.shape[1]:
+        nameless = np.isin(np.arange(len(names)), list(layout.nameless))
         frame.columns = names  # pandas would rename a name that stands twice
 
     def as_text(positions: list[int]) -> pd.DataFrame:
@@ -92,7 +94,8 @@ def _read_csv(path: Path, form: Format, codec: str, default: str) -> pd.DataFram
             return pd.read_csv(file, **layout.options, usecols=positions, dtype=str)
 
     frame = with_whole_numbers(frame, as_text, MISSING_CELLS, form.identifiers)
-    return _without_row_numbers(path, frame.loc[:, ~_is_left_open(frame)])
+    left_open = nameless & frame.isna().all().to_numpy()  # which come of separators at the ends of lines
+    return _without_row_numbers(path, frame.loc[:, ~left_open], nameless[~left_open])
 
 
 def text_of_column(path: Path, form: Format, name: str) -> pd.Series | None:
@@ -133,15 +136,9 @@ def _not_a_table(path: Path, error: BaseException, separator: str, n_names: int)
     )
 
 
-def _is_left_open(frame: pd.DataFrame) -> np.ndarray:
-    """Bool[columns]: columns without a name and without a cell, which come of separators at the ends of lines."""
-    without_name = np.array([name == nameless(j) for j, name in enumerate(frame.columns)], dtype=bool)
-    return without_name & frame.isna().all().to_numpy()
-
-
-def _without_row_numbers(path: Path, frame: pd.DataFrame) -> pd.DataFrame:
+def _without_row_numbers(path: Path, frame: pd.DataFrame, nameless: np.ndarray) -> pd.DataFrame:
     """Without a first column that has no name and numbers the rows, as pandas and R write it: it would tell the order of the rows."""
-    if frame.shape[1] > 1 and str(frame.columns[0]) == nameless(0) and len(frame) and frame.iloc[:, 0].dtype.kind == "i":
+    if frame.shape[1] > 1 and nameless[0] and len(frame) and frame.iloc[:, 0].dtype.kind == "i":
         first = frame.iloc[:, 0]
         if first.iloc[0] in (0, 1) and (first.diff().iloc[1:] == 1).all():
             warnings.warn(f"{said(path)}: the first column has no name and numbers the rows; it is left out", stacklevel=2)
