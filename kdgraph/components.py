@@ -56,9 +56,8 @@ def errors_by_key(path: str, node: Node) -> Iterator[None]:
     except UsageError as error:
         keys = _unique_keys(path, node)
         named = re.sub(r"(?<![\w.=/])([a-z]\w*)(?=[\w.]*=)", lambda word: keys.get(word[1], word[1]), str(error))
-        if named == str(error):
-            raise
-        raise type(error)(named) from error
+        error.args = (named,)
+        raise
 
 
 def _unique_keys(path: str, node: Node) -> dict[str, str]:

@@ -33,7 +33,7 @@ from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
 from kdgraph import messages
-from kdgraph.config_files import check_component, option_files, read_text
+from kdgraph.config_files import check_option, option_files, read_text
 from kdgraph.errors import ConfigError, KdgError
 from kdgraph.loader import Loader
 from kdgraph.run_config import COMPONENTS, PLAIN, RECORD_SCHEMA, SCIENCE, RunConfig, method_label
@@ -209,7 +209,7 @@ class Composer:
             if key not in nodes:
                 raise ConfigError(f"{key} was removed, and no run can do without it; choose one of 'kdg list {key}'")
         for group in COMPONENTS:
-            check_component(group, chosen.get(group) or "", nodes[group], self.folders)
+            check_option(group, chosen.get(group) or "", nodes[group], self.folders)
         return RunConfig(**nodes, method=self._label(nodes, chosen.get("method"), chosen.get("network")))
 
     def _label(self, nodes: Mapping[str, Any], preset: str | None, network: str | None) -> str:

@@ -46,7 +46,7 @@ def check_mapping(path: Path, values: Any) -> None:
         raise ConfigError(f"{path} must have keys with values, such as 'name: mine', got {kind}")
 
 
-def check_component(group: str, option: str, node: Any, folders: Sequence[Path]) -> None:
+def check_option(group: str, option: str, node: Any, folders: Sequence[Path]) -> None:
     """Raise ConfigError unless the node of an option names itself and its class.
 
     Parameters

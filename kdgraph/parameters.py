@@ -80,9 +80,10 @@ def _as_text_or_list(name: str, value: Any, annotation: Any) -> str:
     have a group in front, have overrides.
     """
     items = value if isinstance(value, list | tuple) else [value]
-    if "." not in name or not items or not all(isinstance(item, str | float | int) for item in items):
+    plain = all(isinstance(item, str | float | int) and not isinstance(item, bool) for item in items)
+    if "." not in name or not items or not plain:
         return ""
-    texts = [item if isinstance(item, str) else str(item) for item in items]
+    texts = [str(item) for item in items]
     alone = [texts[0]] if items is not value else []
     for candidate in (*alone, list(items), texts):
         if candidate != value and _problem(candidate, annotation) is None:

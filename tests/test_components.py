@@ -20,11 +20,11 @@ SENTENCES = {
 }
 
 
-@pytest.mark.parametrize(("said", "named"), SENTENCES.items())
+@pytest.mark.parametrize(("message", "named"), SENTENCES.items())
 @pytest.mark.parametrize("error", [ParameterError, DataError])
-def test_parameters_in_messages_become_keys_of_the_config(said, named, error):
+def test_parameters_in_messages_become_keys_of_the_config(message, named, error):
     with pytest.raises(error) as raised, errors_by_key("gate", NODE):
-        raise error(said)
+        raise error(message)
     assert type(raised.value) is error and str(raised.value) == named
 
 

@@ -139,3 +139,28 @@ def test_annotations_of_classes_functions_and_other_libraries():
     assert list(annotations_of(Component)) == ["size", "share"]
     assert annotations_of(function) == {"a": int}
     assert annotations_of(Foreign) == {}
+
+
+@pytest.mark.parametrize(
+    ("value", "annotation", "way_out"),
+    [
+        (1, str, "; write 'dataset.x=\"1\"'"),
+        (0.5, str | None, "; write 'dataset.x=\"0.5\"'"),
+        (7, Sequence[str], "; write 'dataset.x=[\"7\"]'"),
+        ("a b", Sequence[str], "; write 'dataset.x=[\"a b\"]'"),
+        ([1, "a"], Sequence[str], "; write 'dataset.x=[\"1\",a]'"),
+        (-1, Sequence[str | float], "; write 'dataset.x=[-1]'"),
+        (0.5, Sequence[float], "; write 'dataset.x=[0.5]'"),
+        (-1, Count, ""),
+        (True, str, ""),
+        ([], str, ""),
+        ("abc", float, ""),
+    ],
+)
+def test_a_number_that_is_meant_as_text_or_as_a_list_comes_with_the_override(value, annotation, way_out):
+    with pytest.raises(ParameterError) as caught:
+        check_value("dataset.x", value, annotation)
+    assert str(caught.value).endswith(f", got {value!r}{way_out}")
+    with pytest.raises(ParameterError) as caught:
+        check_value("x", value, annotation)  # of an estimator in Python, where no override is pasted
+    assert str(caught.value).endswith(f", got {value!r}")
