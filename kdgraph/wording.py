@@ -55,7 +55,9 @@ def with_spread(value: float, spread: float, digits: int = 3) -> str:
     if "e" in text and spread > 0:
         smaller = math.floor(math.log10(abs(value))) - math.floor(math.log10(spread))  # so many places to the right of the number
         fixed = f"{spread:.{min(max(digits - smaller, 1), digits) - 1}e}"
-    elif "e" in text or spread >= LARGE or not (float(fixed) or spread == 0):
+    elif "e" in text:
+        fixed = significant(0.0, digits)
+    elif spread >= LARGE or (spread > 0 and float(fixed) == 0):
         fixed = significant(spread, 2)
     return f"{text} ± {fixed}"
 

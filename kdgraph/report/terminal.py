@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from kdgraph.runner.tally import Tally
 from kdgraph.runner.watch import Watch
+from kdgraph.wording import significant
 
 if TYPE_CHECKING:
     from rich.status import Status
@@ -42,8 +43,8 @@ class Spinner(Watch):
         filled = round(_BAR * done.epoch / done.of)
         bar = f"{'━' * filled}{'╌' * (_BAR - filled)}"
         left = f"  at most {timedelta(seconds=round(done.seconds_left))} left"
-        held_out = "" if done.validation_loss is None else f" · validation {done.validation_loss:.3f}"
-        self._say(f"{self.title}  {done.stage} {bar} {done.epoch}/{done.of}", left, f"  loss {done.loss:.3f}", held_out)
+        held_out = "" if done.validation_loss is None else f" · validation {significant(done.validation_loss)}"
+        self._say(f"{self.title}  {done.stage} {bar} {done.epoch}/{done.of}", left, f"  loss {significant(done.loss)}", held_out)
 
     def tally(self, tally: Tally) -> None:
         """Show how far the sweep is."""

@@ -48,7 +48,7 @@ def split_by_record(planned: Plan, note: Callable[[str], None]) -> tuple[list[Jo
     for job in () if planned.force else planned.jobs:
         folder = RunDir(job.run_dir)
         if record := folder.record():
-            if not planned.multirun and (changed := folder.set_aside_changed(record)):
+            if not planned.multirun and not folder.is_running and (changed := folder.set_aside_changed(record)):
                 note(f"{job.run_dir}: {', '.join(changed)} changed since the run; set aside as *{ASIDE}, and the run is made again")
                 continue
             found[job] = record
