@@ -69,12 +69,14 @@ class Plan:
     multirun : whether they are a sweep.
     base : the config without swept values, with Hydra's node; it says how to launch.
     composer : what composes them.
+    launching : overrides that say how to launch, those of the launcher alone.
     """
 
     jobs: tuple[Job, ...]
     multirun: bool
     base: DictConfig = field(repr=False)
     composer: Composer = field(repr=False)
+    launching: tuple[str, ...] = ()
 
     @property
     def parallel(self) -> bool:
@@ -139,7 +141,8 @@ def plan(overrides: Sequence[str] = (), *, multirun: bool = False, config_dir: s
             points = [(list(overrides), {})]
     without_hydra = [tuple(override for override in point if not _is_of_hydra(override)) for point, _ in points]
     jobs = [Job(composer, point, swept, of_many=multirun) for point, (_, swept) in zip(without_hydra, points, strict=True)]
-    return Plan(tuple(jobs), multirun, base, composer)
+    launching = [override for override in overrides if override.lstrip("+~").startswith(("hydra.launcher.", "hydra/launcher="))]
+    return Plan(tuple(jobs), multirun, base, composer, tuple(launching))
 
 
 def _is_of_hydra(override: str) -> bool:

@@ -84,7 +84,7 @@ def _outcome(planned: Plan, job: Job, error: Exception | str | None, before: End
     """
     folder = RunDir(job.run_dir)
     is_it = folder.ended.record is not None and not (planned.force and folder.ended.record == before.record)
-    if error is None and is_it and (record := folder.record()):
+    if not isinstance(error, Exception) and is_it and (record := folder.record()):
         return Outcome(job, record)
     if folder.ended.failure not in (None, before.failure):
         return Outcome(job, None, folder.failure(), error if isinstance(error, Exception) else None)

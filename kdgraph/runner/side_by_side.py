@@ -157,8 +157,9 @@ class Attempt:
             return None
         error = attempt(replace(config, n_jobs=self.n_jobs), Sibling())
         if error and self.stop:
-            self.stop.parent.mkdir(parents=True, exist_ok=True)
-            self.stop.touch()
+            with suppress(OSError):  # on a full disk each run fails by itself
+                self.stop.parent.mkdir(parents=True, exist_ok=True)
+                self.stop.touch()
         return error
 
 

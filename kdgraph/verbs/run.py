@@ -125,11 +125,12 @@ def _tell(outcomes: Sequence[Outcome], planned: Plan, before: set[Job], args: ar
     elif done:
         _print_tables(done, planned, before)
     if failed:
-        _tell_failures(failed, len(outcomes), ["--config-dir", args.config_dir] if args.config_dir else [])
+        flags = ["--config-dir", args.config_dir] if args.config_dir else []
+        _tell_failures(failed, len(outcomes), flags, planned.launching if planned.is_remote else ())
     return 1 if failed else 0
 
 
-def _tell_failures(failed: Sequence[Outcome], n_runs: int, flags: list[str]) -> None:
+def _tell_failures(failed: Sequence[Outcome], n_runs: int, flags: Sequence[str], launching: Sequence[str]) -> None:
     """Why, where the traceback is, and the command that runs it alone; on stderr."""
     started = [outcome for outcome in failed if outcome.started]
     again = "it again, and this runs it alone" if len(started) == 1 else "them again, and these run one alone"
@@ -137,7 +138,7 @@ def _tell_failures(failed: Sequence[Outcome], n_runs: int, flags: list[str]) -> 
     for outcome in started:
         trace = outcome.job.run_dir / "error.txt"
         print(f"  {outcome.failure}" + (f"   {trace}" if trace.exists() else ""), file=sys.stderr)
-        print(f"    kdg run {shlex.join([*flags, *outcome.job.overrides])}", file=sys.stderr)
+        print(f"    kdg run {shlex.join([*flags, *outcome.job.overrides, *launching])}", file=sys.stderr)
     if len(started) < len(failed):
         left = len(failed) - len(started)
         print(f"kdg: {counted(left, 'run')} {'was' if left == 1 else 'were'} not started (fail_fast=true)", file=sys.stderr)

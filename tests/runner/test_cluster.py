@@ -17,9 +17,10 @@ from submitit.core.utils import UncompletedJobError
 from kdgraph.cli import main
 from kdgraph.config import plan
 from kdgraph.errors import Terminated, UsageError
-from kdgraph.runner import cluster, side_by_side, slurm
+from kdgraph.runner import cluster, files, launch, side_by_side, slurm
 from kdgraph.runner.cluster import ApartFromMain, run_through_submitit
 from kdgraph.runner.rundir import RunDir
+from kdgraph.runner.side_by_side import Attempt
 from kdgraph.runner.watch import Watch
 
 AGAIN = "finished stages are kept, and the same command goes on from them"
@@ -280,7 +281,7 @@ def test_a_job_that_is_stopped_at_its_time_limit_names_the_limit(tmp_path, monke
 
 
 def test_a_job_that_is_requeued_does_the_same_again():
-    task = ApartFromMain(str, {}, None)
+    task = ApartFromMain(Attempt(1, Path(), None), {}, None)
     delayed = task.checkpoint("config")  # type: ignore[arg-type]
     assert (delayed.function, delayed.args) == (task, ("config",))
 
@@ -342,9 +343,19 @@ def test_a_launcher_of_another_plugin_needs_no_folder_of_logs():
     assert side_by_side._line(launcher, 2, 1) == "2 runs through RayLauncher, one core each"
 
 
-def test_a_full_disk_is_the_reason_of_a_lost_run(tmp_path, monkeypatch):
-    from kdgraph.runner import files, launch
+@pytest.mark.parametrize("force", [False, True])
+def test_a_run_whose_job_was_lost_is_done_where_its_record_is_there(tmp_path, monkeypatch, force):
+    """Another command may have finished it; with force a record of before is none."""
+    planned = plan(["dataset=wine", f"out={tmp_path}", f"force={force}"])
+    (job,) = planned.jobs
+    job.run_dir.mkdir(parents=True)
+    (job.run_dir / "result.json").touch()
+    monkeypatch.setattr(RunDir, "record", lambda folder: {"seed": 0})
+    outcome = launch._outcome(planned, job, "SLURM job 7 was cancelled", RunDir(job.run_dir).ended)
+    assert (outcome.record, outcome.failure) == ((None, "SLURM job 7 was cancelled") if force else ({"seed": 0}, None))
 
+
+def test_a_full_disk_is_the_reason_of_a_lost_run(tmp_path, monkeypatch):
     (job,) = plan(["dataset=wine", f"out={tmp_path}"]).jobs
     assert launch._why_lost(job) == "its process ended before it did; out of memory, or killed"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -132,6 +131,7 @@ def test_a_cluster_without_a_cluster_runs_as_many_as_it_is_told(sweep, tmp_path)
     first = "kdg: 2 runs through LocalLauncher, one core each; their logs are in outputs/.sweeps/.submitit/%j"
     assert done.stderr.splitlines()[0] == first
     assert done.stderr.count("  RuntimeError: no luck   ") == 1
+    assert done.stderr.splitlines()[-1].endswith(" calibrator.trouble=fails hydra/launcher=submitit_local")  # not here, all cores
 
 
 def test_an_experiment_may_choose_its_launcher(sweep, tmp_path):
@@ -147,8 +147,8 @@ def test_an_experiment_may_choose_its_launcher(sweep, tmp_path):
     assert where.is_dir()
 
 
-@pytest.mark.skipif(shutil.which("srun") is not None, reason="there is a SLURM here")
-def test_a_launcher_that_cannot_start_anything_is_one_line(sweep, tmp_path):
+def test_a_launcher_that_cannot_start_anything_is_one_line(sweep, tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))  # no SLURM there
     done = sweep("seed=0,1", "hydra/launcher=submitit_slurm")
     assert done.returncode == 2 and n_done(tmp_path) == 0
     says = 'the launcher could not start anything (RuntimeError: Could not detect "srun", are you indeed on a slurm cluster?)'
