@@ -13,7 +13,7 @@ from kdgraph.density.graph import Distance, blocks_of
 from kdgraph.density.published import FOREST, Published
 from kdgraph.density.search import Criterion
 from kdgraph.density.variants import VARIANTS, Name, Options
-from kdgraph.geometry import Partition, partition_of
+from kdgraph.geometry import Partition
 from kdgraph.parameters import Count, OpenFraction, Positive, Share
 from kdgraph.parents import Rows
 
@@ -46,7 +46,7 @@ class KernelDensityClassifier(FlooredClassifier):
         return self._default_estimator()
 
     def _partition(self) -> Partition:
-        return partition_of(self.estimator_, n_jobs=self.n_jobs)
+        return self._partition_of(self.estimator_)
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         own = {field.name: getattr(self, field.name) for field in fields(Options) if field.name != "published"}

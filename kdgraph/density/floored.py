@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
+from typing import Any
 
 import numpy as np
 
 from kdgraph.density.floor import ood_score
+from kdgraph.geometry import NoPartitionError, Partition, check_kind, partition_of
 from kdgraph.parameters import OpenFraction, Share
 from kdgraph.parents import PostHocClassifier
+
+
+@contextmanager
+def _gate_as_way_out() -> Iterator[None]:
+    try:
+        yield
+    except NoPartitionError as error:
+        gate = f"DensityGate({error.name}(), partition=RandomForestClassifier())"
+        raise TypeError(f"{error}; any classifier can stand in front of a forest's partition: {gate}") from None
 
 
 @dataclass(eq=False, repr=False)
@@ -34,6 +47,21 @@ class FlooredClassifier(PostHocClassifier):
     alpha: OpenFraction = 0.005
     min_weight: Share = 1e-9
     n_jobs: int | None = None
+
+    def _partition_parent(self) -> Any:
+        """The estimator whose partition carries the density, not fitted yet."""
+        return self._default_estimator()
+
+    def _parent(self) -> Any:
+        parent = super()._parent()
+        with _gate_as_way_out():
+            check_kind(self._partition_parent())
+        return parent
+
+    def _partition_of(self, fitted: Any, **reading: Any) -> Partition:
+        """The partition of the fitted :meth:`_partition_parent`."""
+        with _gate_as_way_out():
+            return partition_of(fitted, n_jobs=self.n_jobs, **reading)
 
     def _learns_from_training_rows(self) -> bool:
         return True

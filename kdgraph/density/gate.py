@@ -13,7 +13,6 @@ from kdgraph.density.floored import FlooredClassifier
 from kdgraph.density.gaussians import shrunk
 from kdgraph.density.graph import Distance, KernelDensityGraph, in_blocks
 from kdgraph.errors import DataError
-from kdgraph.geometry import partition_of
 from kdgraph.parameters import OpenFraction
 from kdgraph.parents import Rows
 
@@ -81,8 +80,11 @@ class DensityGate(FlooredClassifier):
     distance: Distance = "scaled"
     price: OpenFraction | None = None
 
-    def _carrier(self) -> Any:
+    def _partition_parent(self) -> Any:
         return self.estimator if self.partition is None else self.partition
+
+    def _carrier(self) -> Any:
+        return self._partition_parent()
 
     def _needs_unseen_rows(self) -> bool:
         """Of a partition that is fitted here, the rows that the floor is learnt on are new to it, whatever ``estimator`` has seen."""
@@ -93,7 +95,7 @@ class DensityGate(FlooredClassifier):
             name = type(self.partition).__name__
             raise DataError(f"the gate's {name} takes vectors, and rows are images; give partition=null, for the estimator's own polytopes")
         forest = self.estimator_ if self.partition is None else self._fitted_parent(self.partition, train, calibration, self.random_state)
-        partition = partition_of(forest, n_jobs=self.n_jobs)
+        partition = self._partition_of(forest)
         labels = train.one_hot(len(self.classes_))
         place, held_out = partition.place(train.X), partition.embed(calibration.X)
         self.graph_ = KernelDensityGraph(partition, place, labels, shrunk, distance=self.distance, held_out=held_out)

@@ -7,7 +7,8 @@ from typing import Any, ClassVar, Literal
 
 from kdgraph.density.classifier import KernelDensityClassifier
 from kdgraph.density.published import NETWORK, Published
-from kdgraph.geometry import Partition, partition_of
+from kdgraph.geometry import Partition, kind_of
+from kdgraph.parents.frozen import unwrap
 
 
 @dataclass(eq=False, repr=False)
@@ -63,6 +64,13 @@ class KernelDensityNetwork(KernelDensityClassifier):
 
         return MultilayerPerceptron(n_jobs=self.n_jobs)
 
+    def _parent(self) -> Any:
+        parent = super()._parent()
+        if kind_of(parent) == "forest":
+            name = type(unwrap(parent)).__name__
+            raise TypeError(f"KernelDensityNetwork needs a network, got {name}, a forest; use KernelDensityForest in its place")
+        return parent
+
     def _partition(self) -> Partition:
         reading = {name: getattr(self, name) for name in ("output_bits", "layers", "embedding")}
-        return partition_of(self.estimator_, n_jobs=self.n_jobs, **reading)
+        return self._partition_of(self.estimator_, **reading)

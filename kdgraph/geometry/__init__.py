@@ -2,7 +2,7 @@
 
 from kdgraph.geometry.code_index import CodeIndex, code_similarity
 from kdgraph.geometry.forest import ForestPartition
-from kdgraph.geometry.kinds import PipelinePartition, forest_behind, kind_of, partition_of
+from kdgraph.geometry.kinds import NoPartitionError, PipelinePartition, check_kind, forest_behind, kind_of, partition_of
 from kdgraph.geometry.leaf_boxes import LeafBoxes, Outside
 from kdgraph.geometry.leaf_index import LeafIndex
 from kdgraph.geometry.partition import Partition
@@ -14,11 +14,13 @@ __all__ = [
     "ForestPartition",
     "LeafBoxes",
     "LeafIndex",
+    "NoPartitionError",
     "Outside",
     "Partition",
     "PipelinePartition",
     "Place",
     "Polytopes",
+    "check_kind",
     "code_similarity",
     "forest_behind",
     "kind_of",

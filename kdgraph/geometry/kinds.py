@@ -17,8 +17,18 @@ from sklearn.tree import BaseDecisionTree
 from kdgraph.geometry.forest import ForestPartition
 from kdgraph.geometry.partition import Partition, PolytopeIndex
 from kdgraph.geometry.place import Place
-from kdgraph.parents.accepts import IMPUTE
+from kdgraph.parents.accepts import IMPUTE, is_composed
+from kdgraph.parents.frozen import unwrap
 from kdgraph.parents.rows import has_missing
+
+
+class NoPartitionError(TypeError):
+    """A parent that does not cut feature space into polytopes that kdgraph can read; ours."""
+
+    def __init__(self, parent: Any) -> None:
+        what = "a fitted forest or tree of scikit-learn, or a network of torch"
+        super().__init__(f"{type(parent).__name__} has no partition to read; pass {what}")
+        self.name = type(parent).__name__
 
 
 @singledispatch
@@ -43,8 +53,7 @@ def partition_of(parent: Any, *, n_jobs: int | None = None, **reading: Any) -> P
     inner = getattr(parent, "estimator_", None)  # a meta-estimator that keeps what it fitted, on all features
     several, selected = hasattr(parent, "estimators_"), hasattr(parent, "get_support")
     if inner is None or several or selected:
-        what = "a fitted forest or tree of scikit-learn, or a network of torch"
-        raise TypeError(f"{type(parent).__name__} has no partition to read; pass {what}")
+        raise NoPartitionError(parent)
     return partition_of(inner, n_jobs=n_jobs, **reading)
 
 
@@ -87,6 +96,23 @@ def kind_of(parent: Any) -> Literal["forest", "network"] | None:
     if isinstance(parent, BaseForest | BaseDecisionTree):
         return "forest"
     return "network" if _is_network(parent) or hasattr(parent, "_make_module") else None
+
+
+def check_kind(parent: Any) -> None:
+    """Refuse an estimator of scikit-learn that has no partition, before it is fitted; ours.
+
+    Other classes may keep a network once they are fitted, and meta-estimators an estimator with a partition.
+
+    Raises
+    ------
+    NoPartitionError
+        ``parent`` is of scikit-learn, stands alone or at the end of a pipeline, and is no forest.
+    """
+    last = unwrap(parent)
+    while isinstance(last, Pipeline):
+        last = unwrap(last.steps[-1][1])
+    if kind_of(last) is None and type(last).__module__.startswith("sklearn.") and not is_composed(last):
+        raise NoPartitionError(last)
 
 
 def _is_network(parent: Any) -> bool:

@@ -16,7 +16,7 @@ IMPUTE = "impute in the parent's pipeline, as in make_pipeline(SimpleImputer(), 
 
 def allows_missing(estimator: Any) -> bool:
     """Whether X with NaN may be given to it: as its tag says, or because it is composed of others, which refuse what they cannot take."""
-    if hasattr(estimator, "__sklearn_tags__"):
+    if hasattr(estimator, "__sklearn_tags__") and not isinstance(estimator, type):
         tags = estimator.__sklearn_tags__()
         if tags.input_tags.allow_nan or tags.no_validation:
             return True
@@ -123,4 +123,6 @@ def is_composed(estimator: Any) -> bool:
     """Return whether some of its parameters are estimators; as scikit-learn's meta-estimators and pipelines have."""
     if isinstance(estimator, FrozenEstimator):
         return is_composed(estimator.estimator)
-    return hasattr(estimator, "get_params") and any(hasattr(value, "get_params") for value in estimator.get_params().values())
+    if isinstance(estimator, type) or not hasattr(estimator, "get_params"):
+        return False
+    return any(hasattr(value, "get_params") for value in estimator.get_params().values())

@@ -27,9 +27,10 @@ from kdgraph.parents.accepts import (
     transforms_first,
     weights_for,
 )
-from kdgraph.parents.frozen import is_trained_and_frozen, warn_of_calibration_rows, warn_of_rows_of_fit
+from kdgraph.parents.frozen import is_trained_and_frozen, unwrap, warn_of_calibration_rows, warn_of_rows_of_fit
 from kdgraph.parents.rows import Rows, has_missing, is_frame
 from kdgraph.parents.single_precision import warn_of_lost_values
+from kdgraph.parents.wrong import check_instances, check_is_estimator, check_labels, instead_of
 
 
 @dataclass(eq=False, repr=False)
@@ -100,9 +101,13 @@ class PostHoc(MetaEstimatorMixin, BaseEstimator):
 
     def _parent(self) -> Any:
         """The parent to fit, which can do what is needed of it."""
-        parent = self._default_estimator()
-        if self.parent_says is not None and not self._supports(parent, self.parent_says):
-            raise TypeError(f"{type(self).__name__} needs an estimator with {self.parent_says}, got {type(parent).__name__}")
+        check_instances(self)
+        parent, method = self._default_estimator(), self.parent_says
+        if parent is not None:
+            check_is_estimator(parent, type(self).__name__)
+        if method is not None and not self._supports(parent, method):
+            way_out = instead_of(parent, method)
+            raise TypeError(f"{type(self).__name__} needs an estimator with {method}, got {type(unwrap(parent)).__name__}{way_out}")
         return parent
 
     def _supports(self, parent: Any, method: str) -> bool:
@@ -135,6 +140,7 @@ class PostHoc(MetaEstimatorMixin, BaseEstimator):
             if self._needs_labels():
                 raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
             return None
+        check_labels(y)
         y = _check_y(y, y_numeric=self._numeric_targets, estimator=self)
         check_consistent_length(X, y)
         return np.asarray(y, dtype=np.float64) if self._numeric_targets else y

@@ -132,7 +132,8 @@ def test_an_estimator_without_a_partition_needs_one(rows):
         DensityGate(LogisticRegression(), random_state=0).fit(*rows[:2])
     assert (
         str(caught.value)
-        == "LogisticRegression has no partition to read; pass a fitted forest or tree of scikit-learn, or a network of torch"
+        == "LogisticRegression has no partition to read; pass a fitted forest or tree of scikit-learn, or a network of torch; "
+        "any classifier can stand in front of a forest's partition: DensityGate(LogisticRegression(), partition=RandomForestClassifier())"
     )
 
 

@@ -308,9 +308,16 @@ def test_values_out_of_range(data, options, message):
         (
             LogisticRegression(),
             TypeError,
-            "LogisticRegression has no partition to read; pass a fitted forest or tree of scikit-learn, or a network of torch",
+            "LogisticRegression has no partition to read; pass a fitted forest or tree of scikit-learn, or a network of torch"
+            "; any classifier can stand in front of a forest's partition: "
+            "DensityGate(LogisticRegression(), partition=RandomForestClassifier())",
         ),
-        (RandomForestRegressor(5), TypeError, "KernelDensityForest needs an estimator with predict_proba, got RandomForestRegressor"),
+        (
+            RandomForestRegressor(5),
+            TypeError,
+            "KernelDensityForest needs an estimator with predict_proba, got RandomForestRegressor, a regressor; pass a classifier, "
+            "or repair its predictive distributions by kdgraph.recalibration",
+        ),
     ],
 )
 def test_parents_that_cannot_be_used(data, estimator, kind, message):

@@ -126,7 +126,9 @@ def test_a_users_own_module_is_taken_as_it_is(three):
 def test_a_forest_is_no_network(three):
     with pytest.raises(TypeError) as caught:
         KernelDensityNetwork(RandomForestClassifier(5), random_state=0).fit(*three)
-    assert str(caught.value) == "output_bits, layers, embedding say how a network is read, got RandomForestClassifier"
+    assert str(caught.value) == (
+        "KernelDensityNetwork needs a network, got RandomForestClassifier, a forest; use KernelDensityForest in its place"
+    )
 
 
 def test_images_are_judged_by_what_enters_the_dense_head():

@@ -305,7 +305,13 @@ FROZEN = FrozenEstimator(LogisticRegression().fit(X, Y))
             "labels ['c'] are not among the classes of the frozen parent, ['a', 'b']",
         ),
         (Recorder(None), {}, ValueError, "Recorder needs an estimator, got None"),
-        (Recorder(LinearSVC()), {}, TypeError, "Recorder needs an estimator with predict_proba, got LinearSVC"),
+        (
+            Recorder(LinearSVC()),
+            {},
+            TypeError,
+            "Recorder needs an estimator with predict_proba, got LinearSVC; let its scores become probabilities: "
+            "CalibratedClassifierCV(LinearSVC())",
+        ),
         (recorder(calibration_size=0), {}, ValueError, "calibration_size must be in (0, 1), got 0"),
     ],
 )

@@ -189,7 +189,8 @@ def test_few_rows_are_told():
         (
             lambda X, y: GlobalPit(LinearRegression()).fit(X, y),
             TypeError,
-            "GlobalPit needs an estimator with predict_dist, got LinearRegression",
+            "GlobalPit needs an estimator with predict_dist, got LinearRegression; pass one that predicts distributions, "
+            "such as GaussianLinear(), or another library's in PredictiveRegressor",
         ),
         (lambda X, y: GlobalPit(None).fit(X, y), ValueError, "GlobalPit needs an estimator, got None"),
         (lambda X, y: GlobalPit(Frozen()).fit(X, y, X_calibration=X), ValueError, "X_calibration needs y_calibration"),

@@ -1,0 +1,181 @@
+"""What is no parent, in one line with a way out that works when pasted."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+import torch
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.ensemble import (
+    GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from sklearn.frozen import FrozenEstimator
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.linear_model import BayesianRidge, LinearRegression, RidgeClassifier
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+
+from kdgraph import DensityGate, KernelDensityForest, KernelDensityNetwork
+from kdgraph.calibration import GroupWise, ScoreMap
+from kdgraph.calibration.top_label import HistogramBinning
+from kdgraph.detection import LeafBox, MaxProbability, NearestNeighbours
+from kdgraph.parents import GaussianLinear, PredictiveRegressor
+from kdgraph.parents.networks import ModuleClassifier
+from kdgraph.recalibration import ConformalPit, GlobalPit, LocalPit
+
+rng = np.random.default_rng(3)
+X = rng.normal(size=(90, 2))
+Y = (X[:, 0] + 0.5 * rng.normal(size=90) > 0).astype(int)
+MODULE = torch.nn.Sequential(torch.nn.Linear(2, 4), torch.nn.ReLU(), torch.nn.Linear(4, 2))
+AFTER = [
+    KernelDensityForest,
+    KernelDensityNetwork,
+    DensityGate,
+    ScoreMap,
+    HistogramBinning,
+    MaxProbability,
+    NearestNeighbours,
+    LeafBox,
+    GlobalPit,
+]
+AFTER_CLASSIFIERS = AFTER[:6]
+NAMES = {
+    kind.__name__: kind
+    for kind in (
+        *(CalibratedClassifierCV, RandomForestClassifier, RidgeClassifier, SVC, PredictiveRegressor, GaussianProcessRegressor),
+        *(BayesianRidge, GaussianLinear, HistGradientBoostingClassifier, GradientBoostingClassifier, MLPClassifier),
+        *(DensityGate, LocalPit, ScoreMap),
+    )
+}
+
+
+def refusal(model, y=Y, kind=TypeError, **more) -> str:
+    with pytest.raises(kind) as caught:
+        model.fit(X, y, **more)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def pasted(message: str):
+    """What the last expression of the advice makes."""
+    return eval(re.search(r"\w+\([^;]*\)$", message)[0], dict(NAMES))
+
+
+@pytest.mark.parametrize("kind", AFTER)
+def test_a_class_in_place_of_an_instance(kind):
+    given = GaussianLinear if kind is GlobalPit else RandomForestClassifier
+    message = refusal(kind(given))
+    assert message == f"{kind.__name__}: estimator must be an instance, got the class {given.__name__}; pass {given.__name__}()"
+    assert isinstance(pasted(message), given)
+
+
+def test_a_class_in_place_of_any_other_instance():
+    message = "{}: {} must be an instance, got the class {}; pass {}"
+    gate = DensityGate(GradientBoostingClassifier(), partition=RandomForestClassifier)
+    assert refusal(gate) == message.format("DensityGate", "partition", "RandomForestClassifier", "RandomForestClassifier()")
+    pit = refusal(ConformalPit(GaussianLinear(), LocalPit))
+    assert pit == message.format("ConformalPit", "recalibrator", "LocalPit", "LocalPit(None)")
+    ConformalPit(GaussianLinear(), pasted(pit).set_params(k=5), random_state=0).fit(X, X[:, 0])
+    groups = refusal(GroupWise(RandomForestClassifier(), ScoreMap), groups=Y)
+    assert groups == message.format("GroupWise", "calibrator", "ScoreMap", "ScoreMap(None)")
+
+
+@pytest.mark.parametrize("kind", AFTER)
+def test_a_bare_torch_module(kind):
+    assert refusal(kind(MODULE)) == (
+        f"{kind.__name__} needs an estimator of scikit-learn, got the torch module Sequential; wrap it: "
+        "kdgraph.parents.networks.ModuleClassifier(module) or skorch's NeuralNetClassifier(module)"
+    )
+
+
+def test_the_wrapper_of_a_torch_module_works():
+    wrapped = ModuleClassifier(MODULE, max_epochs=2, device="cpu", random_state=0)
+    proba = KernelDensityNetwork(wrapped, random_state=0).fit(X, Y).predict_proba(X)
+    np.testing.assert_allclose(proba.sum(axis=1), 1)
+
+
+@pytest.mark.parametrize("kind", AFTER)
+def test_what_is_no_estimator_at_all(kind):
+    message = "{} needs an estimator of scikit-learn, with fit and get_params, got str: forest"
+    assert refusal(kind("forest")) == message.format(kind.__name__)
+
+
+@pytest.mark.parametrize("kind", [KernelDensityForest, KernelDensityNetwork, DensityGate])
+@pytest.mark.parametrize("parent", [HistGradientBoostingClassifier, GradientBoostingClassifier, MLPClassifier])
+@pytest.mark.parametrize("wrap", [lambda parent: parent, lambda parent: make_pipeline(StandardScaler(), parent)])
+def test_a_classifier_without_a_partition_is_refused_before_it_is_fitted(kind, parent, wrap, monkeypatch):
+    message = (
+        f"{parent.__name__} has no partition to read; pass a fitted forest or tree of scikit-learn, or a network of torch; any "
+        f"classifier can stand in front of a forest's partition: DensityGate({parent.__name__}(), partition=RandomForestClassifier())"
+    )
+    with monkeypatch.context() as patched:
+        patched.setattr(parent, "fit", lambda *_, **__: pytest.fail("fitted"))
+        found = refusal(kind(wrap(parent())))
+    assert found == message
+    gate = pasted(found).set_params(partition__n_estimators=5, random_state=0)
+    if parent is not MLPClassifier:  # which warns that 200 epochs are not enough
+        np.testing.assert_allclose(gate.fit(X, Y).predict_proba(X).sum(axis=1), 1)
+
+
+@pytest.mark.parametrize("kind", AFTER_CLASSIFIERS)
+def test_a_regressor_after_which_a_classifier_is_needed(kind):
+    assert refusal(kind(RandomForestRegressor(3))) == (
+        f"{kind.__name__} needs an estimator with predict_proba, got RandomForestRegressor, a regressor; pass a classifier, or "
+        "repair its predictive distributions by kdgraph.recalibration"
+    )
+
+
+@pytest.mark.parametrize("kind", AFTER_CLASSIFIERS)
+@pytest.mark.parametrize("wrap", [lambda parent: parent, lambda parent: FrozenEstimator(parent.fit(X, Y))])
+def test_a_pipeline_that_ends_in_a_transformer(kind, wrap):
+    assert refusal(kind(wrap(make_pipeline(StandardScaler())))) == (
+        f"{kind.__name__} needs an estimator with predict_proba, got Pipeline whose last step, StandardScaler, predicts nothing; "
+        "let it end in an estimator that does"
+    )
+
+
+@pytest.mark.parametrize("parent", [SVC, RidgeClassifier])
+def test_a_classifier_of_scores_alone(parent):
+    message = refusal(ScoreMap(parent()))
+    advice = f"CalibratedClassifierCV({parent.__name__}())"
+    start = f"ScoreMap needs an estimator with predict_proba, got {parent.__name__}; let its scores become probabilities: "
+    assert message == start + advice
+    ScoreMap(pasted(message), random_state=0).fit(X, Y).predict_proba(X)
+
+
+def test_regressors_that_predict_no_distributions():
+    start = "LocalPit needs an estimator with predict_dist, got "
+    for parent in (GaussianProcessRegressor, BayesianRidge):
+        message = refusal(LocalPit(parent()))
+        assert message == f"{start}{parent.__name__}; wrap it: PredictiveRegressor({parent.__name__}())"
+        assert isinstance(pasted(message).regressor, parent)
+    assert np.isfinite(LocalPit(pasted(message), random_state=0).fit(X, X[:, 0]).predict(X)).all()
+    rest = "; pass one that predicts distributions, such as GaussianLinear(), or another library's in PredictiveRegressor"
+    assert refusal(LocalPit(LinearRegression())) == f"{start}LinearRegression{rest}"
+    pipeline = make_pipeline(StandardScaler(), LinearRegression())
+    assert refusal(LocalPit(pipeline)) == f"{start}Pipeline{rest}"
+    assert refusal(LocalPit(RandomForestClassifier())) == (
+        f"{start}RandomForestClassifier, a classifier; calibrate it by kdgraph.calibration, or pass a regressor that predicts distributions"
+    )
+
+
+@pytest.mark.parametrize("kind", AFTER_CLASSIFIERS[:1] + AFTER_CLASSIFIERS[2:])
+def test_labels_of_several_types_or_none(kind):
+    model = kind(RandomForestClassifier(3, random_state=0), random_state=0)
+    mixed = np.array([1, "a"] * 45, dtype=object)
+    message = "labels must be of one type, y has text and numbers; make all of them text, y.astype(str)"
+    assert refusal(model, mixed, ValueError) == message
+    model.fit(X, mixed.astype(str))
+    gaps = np.array(["a", None, "b"] * 30, dtype=object)
+    assert refusal(model, gaps, ValueError) == "30 of 90 labels in y are None; leave out the rows without a label"
+    assert refusal(model, np.where(Y == 1, np.nan, 0.0), ValueError) == "Input y contains NaN."
+    assert refusal(model, X[:, 0], ValueError).startswith("Unknown label type: continuous.")
+    given = {"X_calibration": X, "y_calibration": gaps}
+    assert refusal(model, np.array(["a", "b", "b"] * 30), ValueError, **given).startswith("30 of 90 labels in y are None")
