@@ -530,7 +530,7 @@ def test_new_texts_have_the_mean_of_the_vectors_of_the_run(tmp_path, rows):
 @pytest.mark.parametrize("header", [",a,Unnamed: 0", "Unnamed: 1,,a", "a,,"])
 def test_a_column_without_a_name_is_called_as_in_the_run(tmp_path, header):
     path = tmp_path / "new.csv"
-    path.write_text(f"{header},label\n5,1.5,7,x\n3,2.5,9,y\n")
+    path.write_text(f"{header},label\n0.5,1.5,0.7,x\n0.3,2.5,0.9,y\n")
     trained = TableFile(str(path), "label").load()
     of = schema(features=[Feature(name) for name in trained.feature_names], shape=[3])
     np.testing.assert_array_equal(read(path, of), trained.X)
