@@ -354,3 +354,12 @@ def test_an_experiment_that_is_a_sweep_takes_other_values_without_asking_for_a_s
     assert code == 0
     assert sorted(json.loads(path.read_text())["seed"] for path in tmp_path.rglob("result.json")) == [0, 1]
     assert "2 runs in outputs" in out
+
+
+def test_the_help_states_that_configs_of_others_are_code(kdg):
+    code, out, _ = kdg("--help")
+    sentence = (
+        "A config is code: _target_ imports and calls what it names, in show and plan too, "
+        "so name no folder of others that you have not read"
+    )
+    assert code == 0 and sentence in " ".join(out.split())

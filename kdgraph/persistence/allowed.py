@@ -162,12 +162,12 @@ def check_admitted(names: Iterable[str], admitted: Sequence[str]) -> None:
 
 
 def is_ours(cls: type) -> bool:
-    """Whether the class is on the list, so that a reader needs no leave to make it."""
+    """Return whether the class is on the list."""
     return _is_known(f"{cls.__module__}:{cls.__qualname__}")
 
 
 def is_plain_type(cls: type) -> bool:
-    """Whether a value may be this class itself, such as ``float``: calling it runs nothing."""
+    """Return whether a value may be this class itself, as ``float`` may: calling it runs nothing."""
     return BUILTIN.get(cls.__name__) is cls or issubclass(cls, np.generic)
 
 

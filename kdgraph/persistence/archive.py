@@ -64,7 +64,7 @@ def seal(content: bytes) -> bytes:
 
 
 def is_own(content: bytes) -> bool:
-    """Whether the file's digest was made with this user's key.
+    """Return whether the file's digest was made with this user's key.
 
     Raises
     ------

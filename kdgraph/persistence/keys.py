@@ -52,7 +52,7 @@ class Key:
         return hmac.digest(self.secret, _PURPOSE + content, "sha256").hex()
 
     def fits(self, content: bytes, digest: str) -> bool:
-        """Whether ``digest`` was made of ``content`` with this key; in constant time."""
+        """Return whether ``digest`` was made of ``content`` with this key; in constant time."""
         return hmac.compare_digest(self.digest(content).encode(), digest.encode())
 
 
@@ -60,17 +60,16 @@ def current_key() -> Key:
     """Return the key of this user, which is made if there is none.
 
     Where the user's own file cannot be used, such as on a read-only home, the key is random and
-    ends with this process: files that are written now are then nobody's later, and nothing is
-    trusted that should not be.
+    ends with this process: a later one treats the files as another user's.
 
     Raises
     ------
     UnusableKey
         If ``KDGRAPH_KEY_FILE`` names a file that cannot be used.
     """
-    named = os.environ.get(VARIABLE)
-    path = Path(named).expanduser() if named else _default_path()
-    return _key_of(path.absolute(), bool(named))
+    variable = os.environ.get(VARIABLE)
+    path = Path(variable).expanduser() if variable else _default_path()
+    return _key_of(path.absolute(), bool(variable))
 
 
 def _default_path() -> Path:
@@ -86,12 +85,12 @@ def _default_path() -> Path:
 
 
 @cache  # a run verifies and signs a dozen files
-def _key_of(path: Path, named: bool) -> Key:
+def _key_of(path: Path, from_variable: bool) -> Key:
     try:
         return Key(_read_or_make(path), path)
     except (OSError, ValueError) as error:
         problem = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
-        if named:
+        if from_variable:
             way_out = "name a file that you can read and others cannot write, or unset the variable to use your own key"
             raise UnusableKey(f"{VARIABLE}={path}: {problem}; {way_out}") from error
         return Key(secrets.token_bytes(_BYTES), path, problem)

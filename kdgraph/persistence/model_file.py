@@ -176,8 +176,8 @@ def read(content: bytes, name: object, shared: Mapping[str, Any] | None = None, 
             raise Damaged("is damaged (parts of it are not there)")
         if document["format"] != _FORMAT:
             raise CannotLoad("was written by another version of kdgraph")
-        named = [trust] if isinstance(trust, str) else [] if isinstance(trust, bool) else trust
-        admitted = [*(document["admitted"] if own else ()), *named]
+        names = [trust] if isinstance(trust, str) else [] if isinstance(trust, bool) else trust
+        admitted = [*(document["admitted"] if own else ()), *names]
         found = Decoder(document, arrays, {} if shared is None else shared, admitted).value()
     except Untrusted as error:
         raise Untrusted(f"{name} {error}", error.names) from error

@@ -57,16 +57,16 @@ def called_names(value: Any) -> Sequence[str]:
 @cache
 def checks_of(cls: type) -> tuple[Callable[[Any], None], ...]:
     """Return the checks of a complete object of ``cls``, each of which raises ValueError."""
-    found: list[Callable[[Any], None]] = []
+    checks: list[Callable[[Any], None]] = []
     if is_ours(cls) and cls.__module__.startswith("kdgraph.") and (is_dataclass(cls) or issubclass(cls, BaseEstimator)):
-        found.append(_check_parameters)
+        checks.append(_check_parameters)
     if any(base.__module__.startswith("sklearn.") for base in cls.__mro__):
-        found.append(_check_method_names)
+        checks.append(_check_method_names)
     if "torch" in sys.modules and issubclass(cls, sys.modules["torch"].nn.Module):
         from kdgraph.persistence.tensors import check_module
 
-        found.append(check_module)
-    return tuple(found)
+        checks.append(check_module)
+    return tuple(checks)
 
 
 def _check_parameters(value: Any) -> None:
@@ -78,12 +78,15 @@ def _check_parameters(value: Any) -> None:
 
 
 def _check_method_names(value: Any) -> None:
-    for name in _METHOD_NAMES:
-        if name in (state := getattr(value, "__dict__", {})):
-            named = state[name]
-            for each in named if isinstance(named, list | tuple) else [named]:
-                if not (each is None or isinstance(each, str)) or each not in (*_PREDICTS, *_CHOICES):
-                    raise ValueError(f"{name} of a {type(value).__qualname__} names {each!r}, which is no method that predicts")
+    """Raise ValueError unless fields that name methods name those that predict."""
+    state = getattr(value, "__dict__", {})
+    for field in state.keys() & set(_METHOD_NAMES):
+        methods = state[field] if isinstance(state[field], list | tuple) else [state[field]]
+        for method in methods:
+            # A value that is no text may define equality as it likes.
+            if not (method is None or isinstance(method, str)) or method not in (*_PREDICTS, *_CHOICES):
+                words = f"names {method!r}, which is no method that predicts"
+                raise ValueError(f"{field} of a {type(value).__qualname__} {words}")
 
 
 class _Nothing:

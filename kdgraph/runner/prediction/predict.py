@@ -84,8 +84,8 @@ def load_run(run_dir: Path, trust: bool | Sequence[str] = False) -> Saved:
 
 def _ways_to_trust(names: Sequence[str]) -> str:
     if names:
-        named = " ".join(f"--trust {name.replace(':', '.')}" for name in names)
-        return f"if you know what these are, and trust the origin of the run: {named}"
+        options = " ".join(f"--trust {name.replace(':', '.')}" for name in names)
+        return f"if you know what these are, and trust the origin of the run: {options}"
     return f"if you know and trust its origin, add --trust; else {_AGAIN}, or name its maker's key with KDGRAPH_KEY_FILE=FILE"
 
 
