@@ -68,7 +68,7 @@ def runs(tmp_path_factory, table):
     return found
 
 
-@pytest.mark.filterwarnings("default")
+@pytest.mark.filterwarnings("ignore:mine. columns that number the rows are left out")
 def test_the_file_of_the_run_is_predicted_with_its_dates_identifiers_and_index(kdg, tmp_path):
     rng, n = np.random.default_rng(0), 120
     y = np.arange(n) % 2
