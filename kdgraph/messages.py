@@ -78,7 +78,7 @@ def one_line(
             group, name = "/".join(words[:depth]), "/".join(words[depth:])
             if not name:
                 return ConfigError(_first_line(cause))
-            chooser = re.match(r"In '(?!config')(.*)': ", str(cause))
+            chooser = re.match(r"In '(?!config'|hydra/config')(.*)': ", str(cause))
             named_in = f"; it is named in {chooser[1]}" if chooser else ""
             return ConfigError(f"{unknown_option(group, name, options(group))}{named_in}")
     text = str(causes[0])
