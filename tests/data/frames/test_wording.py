@@ -41,7 +41,8 @@ def advised(message: str) -> list[tuple[str, Any]]:
         word = str(words.get_token()).rstrip(";,")
         override = OverridesParser.create().parse_override(word)
         config = OmegaConf.create({"value": override.value()})
-        found.append((str(override.key_or_group).removeprefix("dataset."), OmegaConf.to_container(config, resolve=True)["value"]))
+        read: Any = OmegaConf.to_container(config, resolve=True)
+        found.append((str(override.key_or_group).removeprefix("dataset."), read["value"]))
         message = message[at.end() :]
     return found
 
@@ -137,7 +138,8 @@ def test_a_number_of_a_file_is_missing_with_the_digits_of_the_message_and_of_the
         TableFile(str(path), "y").load()
     ((key, value),) = advised(str(raised.value))
     for missing in (value, [float(text)]):
-        dataset = TableFile(str(path), "y", **{key: missing}).load()
+        assert key == "missing"
+        dataset = TableFile(str(path), "y", missing=missing).load()
         assert np.flatnonzero(np.isnan(dataset.X[:, 0])).tolist() == [4]
 
 
