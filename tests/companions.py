@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-TOLERANCE = {"rtol": 1e-10, "atol": 1e-10}
+TOLERANCE = 1e-10
 """Sums of float64 with some hundred terms of size 1 are rounded by 1e-14 at most; 1e-10 leaves room for what is made of them."""
 
 
 def assert_rows_agree(found: Any, expected: Any) -> None:
     """Assert that the values of the same rows agree up to rounding: BLAS adds in an order that depends on a row's place in a block."""
-    np.testing.assert_allclose(found, expected, **TOLERANCE)
+    np.testing.assert_allclose(found, expected, rtol=TOLERANCE, atol=TOLERANCE)
 
 
 def assert_independent(predict: Callable[[Any], np.ndarray], X: np.ndarray, rng: np.random.Generator) -> None:

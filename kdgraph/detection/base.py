@@ -15,8 +15,8 @@ from kdgraph.parameters import OpenFraction, check_parameters
 from kdgraph.parents import PostHoc, Rows
 from kdgraph.parents.frozen import rows_checked
 
-_SAME = 1e-12
-"""Share of the threshold by which a score may be below it and count as equal: what rounding makes of sums of some thousand terms."""
+_SAME = 1e-13
+"""Share of a held-out row's score by which the threshold lies below it: what rounding makes of sums of some hundred terms."""
 
 
 @dataclass(eq=False, repr=False)
@@ -74,6 +74,8 @@ class PostHocDetector(OutlierMixin, PostHoc):
         with rows_checked():
             self._fit_after(train, held_out)
         self.offset_ = conformal_offset(self._held_out_scores(held_out.X, rng), self.target_fpr)
+        # It is the score of a held-out row, and an equal row may be rounded differently beside others: it must not be out for that.
+        self.offset_ -= _SAME * abs(self.offset_)
         if not np.isfinite(self.offset_):
             raise ValueError(f"{type(self).__name__} has no threshold: the score of too many held-out rows is {self.offset_}")
         return self
@@ -87,9 +89,8 @@ class PostHocDetector(OutlierMixin, PostHoc):
         return self.score_samples(X) - self.offset_
 
     def predict(self, X) -> np.ndarray:
-        """Int[n]: 1 in distribution, -1 out of it; a score that equals the threshold up to rounding is in."""
-        # The threshold is the score of a held-out row, and an equal row beside others may be rounded differently.
-        return np.where(self.decision_function(X) < -_SAME * abs(self.offset_), -1, 1)
+        """Int[n]: 1 in distribution, -1 out of it."""
+        return np.where(self.decision_function(X) < 0, -1, 1)
 
     def fit_predict(self, X, y=None, **held_out) -> np.ndarray:
         """Int[n]: :meth:`predict` of the rows that it was fitted on; scikit-learn's own leaves the labels out, which a parent needs."""

@@ -11,6 +11,7 @@ from sklearn.neighbors import NearestNeighbors
 from kdgraph.detection.feature_detector import FeatureDetector, within_reach
 from kdgraph.parameters import Count
 from kdgraph.parents import Rows
+from kdgraph.smoothing.neighbours import distances_of
 
 _REACH = 1e100
 """Squares of differences, and sums of millions of them, stay finite."""
@@ -68,8 +69,9 @@ class NearestNeighbours(FeatureDetector):
 
     def _score_of(self, features: np.ndarray) -> np.ndarray:
         placed, factor = self._placed(features)
+        distance = distances_of(self.index_, placed, self.k_)[:, -1]
         with np.errstate(over="ignore"):
-            return -self.index_.kneighbors(placed)[0][:, -1] * factor
+            return -distance * factor
 
     def _placed(self, features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Where features lie, Float[n, m], and by how much distances must be scaled up, Float[n]; from afar training rows are at 0."""

@@ -204,3 +204,31 @@ def nearest_of_candidates(
                     certain[block] = np.square(apart[:, -1]) - np.square(apart[:, k - 1]) > off
         undecided, width = undecided[~certain], min(2 * width, len(X))
     return distance, rows
+
+
+def distances_of(index: Any, at: Any, k: int) -> np.ndarray:
+    """Return distances to the k nearest rows of an index of scikit-learn, Float[m, k], increasing; ours.
+
+    Parameters
+    ----------
+    index : a fitted ``NearestNeighbors`` with Euclidean distances, whose own have half the digits near 0
+        where it multiplies matrices.
+    at : Float[m, d], places; None: the rows of the index, none of which is its own neighbour. Sparse
+        rows have the distances of scikit-learn.
+    k : number of neighbours.
+    """
+    rows = index._fit_X
+    if issparse(rows) or issparse(at):
+        return index.kneighbors(at, k)[0]
+    rows = np.ascontiguousarray(rows, dtype=np.float64)
+
+    def candidates(places: np.ndarray, width: int) -> np.ndarray:
+        return index.kneighbors(places, width, return_distance=False)
+
+    if at is not None:
+        at = np.ascontiguousarray(at, dtype=np.float64)
+        return nearest_of_candidates(rows, at, k, candidates, 0.0)[0]
+    distance, nearest = nearest_of_candidates(rows, rows, k + 1, candidates, 0.0)
+    dropped = nearest == np.arange(len(rows))[:, None]
+    dropped[~dropped.any(axis=1), -1] = True  # of more equal rows than k + 1 any is as good
+    return distance[~dropped].reshape(-1, k)

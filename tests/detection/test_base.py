@@ -171,4 +171,5 @@ def test_rows_at_the_threshold_are_in_however_they_are_rounded():
     at = np.round(detector.offset_, 9)
     rows = np.tile([at, 1 - at], (50, 1))
     assert at in first and set(detector.predict(rows)) == {1} == set(detector.predict(rows[:1]))
+    assert (detector.ood_score(rows) <= 0).all()
     assert set(detector.predict(rows - [0.1, -0.1])) == {-1}

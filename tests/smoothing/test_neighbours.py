@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 from scipy.spatial.distance import cdist
+from sklearn.neighbors import NearestNeighbors
 
 from kdgraph.smoothing.near import Nearness
-from kdgraph.smoothing.neighbours import NeighbourSearch
+from kdgraph.smoothing.neighbours import NeighbourSearch, distances_of
 
 BACKENDS = [(1, "window"), (1, "tree"), (3, "tree"), (3, "brute"), (12, "brute")]
 
@@ -191,3 +192,15 @@ def test_heaps_resolve_ties_as_a_partition_does(monkeypatch):
     monkeypatch.setattr("kdgraph.smoothing.neighbours.PARTITION_ROWS", 100)
     many = NeighbourSearch(X).nearest(X[:40], 9)
     np.testing.assert_array_equal(few, many)
+
+
+@pytest.mark.parametrize("d", [3, 30])
+def test_distances_of_an_index_of_scikit_learn_have_all_digits(d):
+    """Equal rows far from the origin, where products of matrices leave distances of about 1e-5 in place of 0."""
+    X = np.repeat(1e3 + rows(20, d), 4, axis=0)
+    at = np.concatenate([X[:6], X[:6] + 1e-7, 1e3 + rows(6, d, 1)])
+    index = NearestNeighbors(n_neighbors=6).fit(X)
+    np.testing.assert_allclose(distances_of(index, at, 6), np.sort(cdist(at, X), axis=1)[:, :6], rtol=1e-12)
+    others = cdist(X, X)
+    np.fill_diagonal(others, np.inf)
+    np.testing.assert_allclose(distances_of(index, None, 6), np.sort(others, axis=1)[:, :6], rtol=1e-12)

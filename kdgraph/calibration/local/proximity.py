@@ -20,6 +20,7 @@ from kdgraph.metrics import TopLabel
 from kdgraph.metrics.calibration import bin_edges, bin_of
 from kdgraph.parameters import Count, Fraction
 from kdgraph.parents import Rows
+from kdgraph.smoothing.neighbours import distances_of
 
 
 @dataclass(eq=False, repr=False)
@@ -92,8 +93,8 @@ class Proximity(TopLabelCalibrator):
     @np.errstate(under="ignore")
     def _proximity(self, seen: Any) -> np.ndarray:
         """Float[n]; of None, of the calibration rows themselves, none of which is its own neighbour."""
-        distance = self.index_.kneighbors(seen)[0].mean(axis=1)
-        return np.exp(-distance / np.sqrt(max(self.index_.n_features_in_, 1)))
+        distance = distances_of(self.index_, seen, self.index_.n_neighbors)
+        return np.exp(-distance.mean(axis=1) / np.sqrt(max(self.index_.n_features_in_, 1)))
 
     def _learn(self, confidence: np.ndarray, proximity: np.ndarray, correct: np.ndarray, weight: np.ndarray) -> None:
         raise NotImplementedError

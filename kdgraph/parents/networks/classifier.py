@@ -204,7 +204,7 @@ class NetworkClassifier(ClassifierMixin, Network):
             name = type(self).__name__
             advice = "try another random_state or learning_rate, or more epochs"
             message = f"{name} learnt nothing: its loss, {reached:.3f}, is not below that of the class shares; {advice}"
-            warnings.warn(message, ConvergenceWarning, stacklevel=3)
+            warnings.warn(message, ConvergenceWarning, stacklevel=4)
 
     def _beats_the_largest_class(self, shares: torch.Tensor) -> bool:
         """Whether the accuracy that stopped it says that something was learnt: of a network too sure of itself the loss may not."""

@@ -100,7 +100,7 @@ class NetworkRegressor(RegressorMixin, Network):
             name = type(self).__name__
             advice = "try another learning_rate or random_state, or more epochs"
             message = f"{name} learnt nothing: its loss, {reached:.3f}, is not below that of one distribution for all rows; {advice}"
-            warnings.warn(message, ConvergenceWarning, stacklevel=3)
+            warnings.warn(message, ConvergenceWarning, stacklevel=4)
 
     def outputs(self, X) -> np.ndarray:
         """Float64[n, n_outputs]: what the module puts out, the parameters of the head in standardised units; X as in ``fit``."""

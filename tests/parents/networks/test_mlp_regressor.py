@@ -46,8 +46,10 @@ def test_a_network_that_learns_nothing_says_so(head):
     X, y = rows(200)
     for options in ({"patience": None}, {"patience": 3}):
         options |= {"head": head, "hidden": (16,), "device": "cpu", "random_state": 0}
-        with pytest.warns(ConvergenceWarning, match="learnt nothing: its loss, .* is not below that of one distribution for all rows; try"):
+        said = "learnt nothing: its loss, .* is not below that of one distribution for all rows; try"
+        with pytest.warns(ConvergenceWarning, match=said) as caught:
             MultilayerPerceptronRegressor(**options, learning_rate=1e-9, max_epochs=1).fit(X, y)
+        assert caught[0].filename == __file__  # it points at the call of fit
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             MultilayerPerceptronRegressor(**options, learning_rate=0.02, max_epochs=15).fit(X, y)
