@@ -11,6 +11,7 @@ from scipy.sparse import issparse
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble._forest import BaseForest
 from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.tree import BaseDecisionTree
 
@@ -76,6 +77,11 @@ def _(parent: CalibratedClassifierCV, *, n_jobs: int | None = None, **reading: A
 
 
 @partition_of.register
+def _(parent: GridSearchCV | RandomizedSearchCV, *, n_jobs: int | None = None, **reading: Any) -> Partition:
+    return partition_of(parent.best_estimator_, n_jobs=n_jobs, **reading)
+
+
+@partition_of.register
 def _(parent: Pipeline, *, n_jobs: int | None = None, **reading: Any) -> Partition:
     return PipelinePartition(parent, n_jobs, **reading)
 
@@ -91,7 +97,7 @@ def kind_of(parent: Any) -> Literal["forest", "network"] | None:
     """
     if isinstance(parent, Pipeline):
         return kind_of(parent.steps[-1][1])
-    if isinstance(parent, FrozenEstimator | CalibratedClassifierCV):
+    if isinstance(parent, FrozenEstimator | CalibratedClassifierCV | GridSearchCV | RandomizedSearchCV):
         return kind_of(parent.estimator)
     if isinstance(parent, BaseForest | BaseDecisionTree):
         return "forest"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn import get_config
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
@@ -109,9 +110,14 @@ def transforms_first(estimator: Any) -> bool:
 
 
 def weights_for(estimator: Any, weight: np.ndarray) -> dict[str, np.ndarray]:
-    """What to give ``estimator.fit`` for weights Float[n]: nothing where all are 1; of a pipeline they are for the last step."""
+    """What to give ``estimator.fit`` for weights Float[n]: nothing where all are 1; of a pipeline they are for the last step.
+
+    With metadata routing of scikit-learn on, the pipeline's steps request them.
+    """
     if (weight == 1).all():
         return {}
+    if get_config()["enable_metadata_routing"]:
+        return {"sample_weight": weight}
     names = []
     while isinstance(estimator, Pipeline):
         last, estimator = estimator.steps[-1]

@@ -17,7 +17,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from kdgraph import KernelDensityForest
+from kdgraph import DensityGate, KernelDensityForest
 from kdgraph.errors import ParameterError
 
 VARIANTS = ["kdgraph", "paper", "reference", "figure1"]
@@ -331,3 +331,13 @@ def test_not_fitted(data):
         KernelDensityForest(forest()).predict(data[0])
     with pytest.raises(NotFittedError, match=r"^This FrozenEstimator instance is not fitted yet\."):
         KernelDensityForest(FrozenEstimator(forest())).fit(*data)
+
+
+def test_a_search_over_parameters_is_read_through_its_best_estimator(data):
+    X, y = data
+    search = GridSearchCV(forest(), {"max_depth": [2, None]}, cv=2)
+    kdf = KernelDensityForest(search, random_state=0).fit(X, y)
+    assert kdf.graph_.partition.forest is kdf.estimator_.best_estimator_
+    fitted = FrozenEstimator(search.fit(X[:100], y[:100]))
+    gate = DensityGate(fitted, random_state=0).fit(X[:100], y[:100], X_calibration=X[100:], y_calibration=y[100:])
+    assert gate.graph_.partition.forest is search.best_estimator_

@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import RandomForestClassifier, VotingClassifier
@@ -330,3 +331,13 @@ def test_values_that_are_not_finite(bad):
         recorder().fit(spoilt, Y)
     with pytest.raises(ValueError, match=rf"^Input X contains {word}"):
         recorder(random_state=0).fit(X, Y).predict_proba(spoilt)
+
+
+def test_weights_reach_a_pipeline_whose_last_step_requests_them():
+    """With metadata routing on, a pipeline takes no names of steps."""
+    weight = np.arange(60) + 1.0
+    plain = Recorder(make_pipeline(StandardScaler(), LogisticRegression()), random_state=0).fit(X, Y, sample_weight=weight)
+    with config_context(enable_metadata_routing=True):
+        steps = StandardScaler().set_fit_request(sample_weight=False), LogisticRegression().set_fit_request(sample_weight=True)
+        routed = Recorder(make_pipeline(*steps), random_state=0).fit(X, Y, sample_weight=weight)
+    assert np.array_equal(routed.predict_proba(X), plain.predict_proba(X))
