@@ -127,17 +127,19 @@ def was_fitted_on(estimator: Any, X: Any) -> bool:
     >>> was_fitted_on(forest, X[:100]), was_fitted_on(forest, X[100:])
     (True, False)
     """
-    estimator = unwrap(estimator)
-    if isinstance(estimator, Pipeline):
-        if not isinstance(unwrap(estimator.steps[-1][1]), _WITH_TREES):
-            return False
-        before = estimator[:-1]
-        return was_fitted_on(estimator[-1], before.transform(X) if len(before) else X)
-    if not isinstance(estimator, _WITH_TREES) or issparse(X):
+    estimator, n, before = unwrap(estimator), len(X), []
+    while isinstance(estimator, Pipeline):
+        before.append(estimator[:-1])
+        estimator = unwrap(estimator.steps[-1][1])
+    if not isinstance(estimator, _WITH_TREES):
         return False
-    tree, drawn = _first_tree(estimator, len(X))
+    tree, drawn = _first_tree(estimator, n)
     counts, is_leaf = tree.tree_.n_node_samples, tree.tree_.children_left == -1
     if drawn is None or counts[0] != len(drawn) or is_leaf.sum() < _FEWEST_LEAVES:
+        return False  # most rows end here, before anything is transformed
+    for transformer in before:
+        X = transformer.transform(X) if len(transformer) else X
+    if issparse(X):
         return False
     with np.errstate(over="ignore"):
         values = np.asarray(X, dtype=np.float32)[drawn]
