@@ -70,7 +70,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"kdg: {printable(str(error))}", file=sys.stderr)
         return error.exit_code
     except PermissionError as error:  # a folder of another user; what is written has its own line
-        print(f"kdg: {error.filename} is closed to you; its owner can open it with 'chmod -R a+rX'", file=sys.stderr)
+        path = str(error.filename)
+        top = path if path.startswith("/") else path.partition("/")[0]
+        print(f"kdg: {path} is closed to you; its owner can open it with 'chmod -R a+rX {top}'", file=sys.stderr)
         return UsageError.exit_code
     except KeyboardInterrupt as error:
         signum = error.signum if isinstance(error, Terminated) else signal.SIGINT

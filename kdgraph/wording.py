@@ -20,12 +20,14 @@ def counted(n: int, what: str) -> str:
 
 
 def significant(value: float, digits: int = 3) -> str:
-    """Write a number so that it never looks like another one: fixed decimals while these show it, else significant digits.
+    """Write a number so that it never looks like another one: fixed decimals while these show it,
+    else significant digits.
 
     Parameters
     ----------
     value : any number.
-    digits : decimals of numbers from 0.01 to 10,000, of which at least ``digits - 1`` are significant, and significant digits of others.
+    digits : decimals of numbers from 0.01 to 10,000, of which at least ``digits - 1`` are
+        significant, and significant digits of others.
 
     Examples
     --------

@@ -7,7 +7,7 @@ import numpy as np
 from kdgraph.metrics.registry import metric
 
 
-@metric("mean OOD score", better=None)
+@metric("mean OOD score", better=None, unit="units of the score")
 def mean_ood_score(ood_score: np.ndarray) -> float:
     """The mean of the out-of-distribution score; above 0 is out by the method's threshold. In the units of the method, so no two compare.
 

@@ -57,8 +57,9 @@ class Measure:
     on : "test", "calibration", "grid" or "ood".
     ood : name of the out-of-distribution set, and ``params`` which of its family it is.
     options : of the metric.
-    drawn : how the out-of-distribution set is drawn, without its family and its number of rows, which only make it finer;
-        the content of the files that it is drawn from; the parameters of the feature map that ``space`` names.
+    drawn : how the out-of-distribution set is drawn, without its family and its number of rows,
+        which only make it finer; the content of the files that it is drawn from; the parameters of
+        the feature map that ``space`` names.
     in_distribution : whether the set is where its family meets the training data.
     n_of : what was scored: rows, or sets of them, which is another task.
     in_sample : whether what was fitted on these rows is judged by them.

@@ -8,7 +8,8 @@ from kdgraph.results.words import MISSING
 from kdgraph.wording import significant, with_spread
 
 NOISE = 1e-9
-"""Numbers of which the larger has this share more than the smaller are the same: far above what floating point and the order of a sum
+"""Numbers of which the larger has this share more than the smaller are the same: far above what
+floating point and the order of a sum
 leave open, far below what a metric can show. A tie is relative, so that a target in other units has the same ties."""
 DIMENSIONLESS = (None, "nats", "rows")
 """Units of metrics whose numbers do not change with the unit of the target."""
@@ -20,7 +21,8 @@ def scale_of(unit: str | None) -> float:
 
 
 def number(value: float | None, unit: str | None = None, digits: int = 3) -> str:
-    """Write a value of a metric, or a dash where there is none; of rows no decimals, or one where it is their mean.
+    """Write a value of a metric, or a dash where there is none; of rows no decimals, or one where
+    it is their mean.
 
     >>> number(0.05), number(None), number(-1.0), number(294_123.4)
     ('0.050', '–', '-1.000', '294,123')
@@ -47,7 +49,8 @@ def mean_number(value: float, deviation: float, unit: str | None = None, digits:
 
 
 def without_dust(value: float, unit: str | None) -> float:
-    """Return a number, or 0 where it is what floating point left of a difference of shares; in a unit any number may be small.
+    """Return a number, or 0 where it is what floating point left of a difference of shares; in a
+    unit any number may be small.
 
     >>> without_dust(1e-17, None), without_dust(1e-17, "units of y")
     (0.0, 1e-17)

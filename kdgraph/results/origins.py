@@ -1,7 +1,8 @@
-"""What must be the same behind numbers that stand under one name: the content of files, the rows, the libraries.
+"""What must be the same behind numbers that stand under one name: the content of files, the rows,
+the libraries.
 
-A table names a run by its config. A config names files, whose content may change, and nothing in it names the versions of libraries: what
-is compared here is what a record holds of both.
+A table names a run by its config. A config names files, whose content may change, and nothing in it
+names the versions of libraries: what is compared here is what a record holds of both.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def contents(record: Record, prefix: str = "") -> str:
     return ",".join(read["sha256"][:_DIGITS] for _, read in sorted(found.items()))
 
 
-def differences(records: Sequence[Record]) -> list[str]:
+def hidden_differences(records: Sequence[Record]) -> list[str]:
     """Return a line on each thing behind the numbers of these runs that their names do not show and that is not the same for all."""
     return [*_different_rows(records), *_different_versions(records)]
 

@@ -13,7 +13,7 @@ from typing import Any
 from kdgraph.errors import UsageError
 from kdgraph.results.complete import lacking
 from kdgraph.results.filters import parse, refuse_unknown
-from kdgraph.results.origins import PresentFiles, differences
+from kdgraph.results.origins import PresentFiles, hidden_differences
 from kdgraph.run_config import RECORD_SCHEMA
 from kdgraph.runner.rundir import RECORD, is_current, unsealed
 from kdgraph.runner.sealed import Damaged, unseal
@@ -32,8 +32,9 @@ class Found:
 def find(out: str | Path, filters: Sequence[str] = (), tell: Callable[[str], None] | None = None, *, outdated: bool = False) -> list[Found]:
     """Return every finished run below ``out`` that passes all filters.
 
-    Left out are records of another schema, of earlier code, without a key that all have, or not as they were written, and runs of files
-    that have other content by now. ``tell`` gets a line on what is left out, and one on what differs behind runs that stay.
+    Left out are records of another schema, of earlier code, without a key that all have, or not as
+    they were written, and runs of files that have other content by now. ``tell`` gets a line on
+    what is left out, and one on what differs behind runs that stay.
 
     Parameters
     ----------
@@ -59,21 +60,20 @@ def find(out: str | Path, filters: Sequence[str] = (), tell: Callable[[str], Non
     read = _Read()
     with without_collection():
         read.below(out)
-        present = read.found if outdated else _without_outdated(read.found, out, note)
-        found = [one for one in present if all(each.passes(one.record) for each in wanted)]
-    if left_out := read.left_out():
+        passing = [one for one in read.found if all(each.passes(one.record) for each in wanted)]
+        found = passing if outdated else _without_outdated(passing, out, note)
+    if left_out := read.left_out(out):
         note(f"left out of {out}: {left_out}")
-    if not present:
-        if read.found:
-            raise UsageError(
-                f"every finished run in '{out}' is of files that have other content now; run them again, or see them with --outdated"
-            )
+    if not read.found:
         raise UsageError(f"no finished run in '{out}'; make one with 'kdg run', or name another folder with --out")
-    if not found:
-        records = [one.record for one in present]
+    if not passing:
+        records = [one.record for one in read.found]
         refuse_unknown(wanted, records)
-        raise UsageError(f"none of the {len(present):,} runs in '{out}' has {' '.join(filters)}")
-    for line in differences([one.record for one in found]):
+        raise UsageError(f"none of the {len(records):,} runs in '{out}' has {' '.join(filters)}")
+    if not found:
+        which = f"{counted(len(passing), 'run')} in '{out}'" + (f" with {' '.join(filters)}" if filters else "")
+        raise UsageError(f"of {which} none is of its files as they are now; run them again, or see them with --outdated")
+    for line in hidden_differences([one.record for one in found]):
         note(line)
     return sorted(found, key=_place)
 
@@ -151,7 +151,7 @@ class _Read:
         else:
             self.found.append(Found(path.parent, record))
 
-    def left_out(self) -> str:
+    def left_out(self, out: str | Path) -> str:
         """Return what cannot be used, in words; "" if all can."""
         kinds = ", ".join(sorted(set(self.schemas)))
         others, earlier = len(self.schemas), self.of_earlier_code
@@ -163,7 +163,7 @@ class _Read:
             names = some(sorted(str(path) for path in self.damaged), 2)
             parts.append(f"{counted(len(self.damaged), 'run')} whose {RECORD} is damaged ({names}); the same kdg run makes them again")
         if self.closed:
-            parts.append(f"what you may not read ({some(self.closed, 2)}); its owner can let you with 'chmod -R a+rX'")
+            parts.append(f"what you may not read ({some(self.closed, 2)}); its owner can let you with 'chmod -R a+rX {out}'")
         return "; ".join(parts)
 
 

@@ -124,9 +124,11 @@ class RunConfig:
 
 
 def run_id(science: Mapping[str, Any], files: Mapping[str, str] | None = None) -> str:
-    """8 hex digits: a hash of the science part of a resolved config, of the files that it names, and of the record's schema.
+    """8 hex digits: a hash of the science part of a resolved config, of the files that it names,
+    and of the record's schema.
 
-    ``files`` are digests of :func:`~kdgraph.run_config.files.file_digests`; None: of the files as they are now.
+    ``files`` are digests of :func:`~kdgraph.run_config.files.file_digests`; None: of the files as
+    they are now.
     """
     part = {name: science[name] for name in SCIENCE}
     digests = file_digests(part) if files is None else files

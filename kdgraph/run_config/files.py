@@ -67,7 +67,8 @@ def what_is_read(science: Mapping[str, Any]) -> dict[str, Read]:
 
 
 def reads(science: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return what a record holds of each of :func:`what_is_read` that is there, so that later content can be told from it.
+    """Return what a record holds of each of :func:`what_is_read` that is there, so that later
+    content can be told from it.
 
     Returns
     -------
@@ -80,7 +81,8 @@ def reads(science: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def refuse_changed(before: Mapping[str, str], science: Mapping[str, Any]) -> None:
-    """Raise where a file that is still there has other content than before: nobody knows which of the two a stage has read.
+    """Raise where a file that is still there has other content than before: nobody knows which of
+    the two a stage has read.
 
     Parameters
     ----------

@@ -2,9 +2,10 @@
 
 It is sealed (:mod:`kdgraph.runner.sealed`): its last key is a checksum of all before it.
 
-Keys: ``schema``, ``code`` (version of each stage, :data:`~kdgraph.runner.store.CODE_SCHEMA`), ``run_id``, ``reads`` (key of a
-source → the file or folder that it reads, with a digest of the content), ``dataset`` {name, fingerprint, n_train, n_calibration,
-n_test, n_features, n_categorical, missing_share (of the training values), shape (of a row), classes, prior (null in regression),
+Keys: ``schema``, ``code`` (version of each stage, :data:`~kdgraph.runner.store.CODE_SCHEMA`),
+``run_id``, ``reads`` (key of a source → the file or folder that it reads, with a digest of the
+content), ``dataset`` {name, fingerprint, n_train, n_calibration, n_test, n_features, n_categorical,
+missing_share (of the training values), shape (of a row), classes, prior (null in regression),
 source (where the rows come from)}, ``parent``, ``calibrator``,
 ``gate``, ``detector``, ``recalibrator``, ``method`` (names), ``protocol`` ("held_out", or "paper" where something may have been fitted on
 test rows, or by those out of distribution), ``seed``, ``config`` (the science part, resolved), ``metrics`` (list of {metric, value, of:
@@ -13,8 +14,8 @@ test rows, or by those out of distribution), ``seed``, ``config`` (the science p
 data; with n_of: "sets of 20 rows" where ``n`` counts those and not rows), ``about_metrics`` (name → {label, better: "lower" | "higher" |
 null, and where it has them unit, detects: true}, of the config's metrics and tables: a metric of the user's own is understood without it),
 ``ood_sets`` (list of {name, n, source: where the rows come from and what was done to them}, of those that come from elsewhere), ``learnt``
-(by part after the parent), ``files`` {predictions, tables (name → file), figures, model: empty where none is kept, sha256: of
-predictions and tables, by name}, ``store`` (entry of
+(by part after the parent), ``files`` {predictions, tables (name → file), figures, model: empty
+where none is kept, sha256: of predictions and tables, by name}, ``store`` (entry of
 each stage there), ``seconds`` and ``peak_memory_mb`` by stage (of when the stage was done), ``warnings`` (list of {stage, message},
 likewise), ``from_store`` (stages that this run found done), ``versions``, ``git`` {commit, dirty} or null, ``host``. NaN and infinity are
 null.

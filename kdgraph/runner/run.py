@@ -6,7 +6,7 @@ from typing import Any
 
 from kdgraph.run_config import RunConfig, refuse_changed
 from kdgraph.runner.rundir import RunDir
-from kdgraph.runner.sealed import sha256_of
+from kdgraph.runner.sealed import file_checksum
 from kdgraph.runner.watch import Watch
 
 
@@ -71,7 +71,7 @@ def _do(config: RunConfig, folder: RunDir, watch: Watch) -> dict[str, Any]:
         watch.stage("figures")
         drawn = make(lambda: draw(config, splits, evaluated.value, (parent, model), folder.path))
         files |= {"figures": drawn.value, "model": keep_models(config, splits, fitted, calibrated, folder.path)}
-        files["sha256"] = {name: sha256_of(folder.path / name) for name in (files["predictions"], *files["tables"].values())}
+        files["sha256"] = {name: file_checksum(folder.path / name) for name in (files["predictions"], *files["tables"].values())}
         refuse_changed(config.files, config.science())
 
         done = {"split": divided, "fit": fitted, "calibrate": calibrated, "evaluate": evaluated, "figures": drawn}

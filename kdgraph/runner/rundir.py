@@ -15,7 +15,7 @@ from kdgraph.errors import CannotWrite, KdgError
 from kdgraph.run_config import RECORD_SCHEMA
 from kdgraph.runner.claim import claim, clear, is_claimed
 from kdgraph.runner.files import sweep_leftovers, write_atomically
-from kdgraph.runner.sealed import Damaged, seal, sha256_of, unseal
+from kdgraph.runner.sealed import Damaged, file_checksum, seal, unseal
 from kdgraph.runner.store import CODE_SCHEMA
 from kdgraph.runner.watch import Watch
 
@@ -88,7 +88,7 @@ class RunDir:
 
     def changed_files(self, record: Mapping[str, Any]) -> list[str]:
         """Return the names of the run's files, predictions first, that are gone or are not as they were written."""
-        return [name for name, digest in record["files"].get("sha256", {}).items() if sha256_of(self.path / name) != digest]
+        return [name for name, digest in record["files"].get("sha256", {}).items() if file_checksum(self.path / name) != digest]
 
     def set_aside_changed(self, record: Mapping[str, Any]) -> list[str]:
         """Rename the files that are not as they were written, and the record with them; return their names."""

@@ -54,7 +54,7 @@ def unseal(content: bytes) -> dict[str, Any]:
     return value
 
 
-def sha256_of(path: Path) -> str | None:
+def file_checksum(path: Path) -> str | None:
     """Return the SHA-256 of a file as 64 hex digits, or None where it cannot be read."""
     try:
         with path.open("rb") as file:

@@ -76,7 +76,8 @@ class Count:
     def _is_running(self, path: Path) -> bool:
         """Return whether a living process holds the run, as far as its claim shows it.
 
-        An owner touches its claim every few seconds, so one that has not changed for a minute was left by a process that is gone.
+        An owner touches its claim every few seconds, so one that has not changed for a minute was
+        left by a process that is gone.
         """
         try:
             version = (path / CLAIM).stat().st_mtime_ns

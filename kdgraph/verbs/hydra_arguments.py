@@ -36,11 +36,12 @@ def planned_by(args: argparse.Namespace) -> Plan:
 
 
 def split_by_record(planned: Plan, note: Callable[[str], None]) -> tuple[list[Job], dict[Job, dict[str, Any]]]:
-    """Return the jobs to do, and those that are done with their records; ``force`` does all of them.
+    """Return the jobs to do, and those that are done with their records; ``force`` does all of
+    them.
 
-    A record that is not as it was written is no record, and ``note`` gets a line on it. Of a single run, predictions and tables
-    are compared with the record too, and the run is made again where one of them has changed; of a sweep, whose files may be
-    gigabytes, they are not.
+    A record that is not as it was written is no record, and ``note`` gets a line on it. Of a single
+    run, predictions and tables are compared with the record too, and the run is made again where
+    one of them has changed; of a sweep, whose files may be gigabytes, they are not.
     """
     from kdgraph.runner.rundir import ASIDE, RunDir
 

@@ -154,14 +154,14 @@ def _print_tables(done: Sequence[tuple[Job, Any]], planned: Plan, before: set[Jo
         show(run_table(record, str(job.run_dir), before=job in before))
         return
     from kdgraph.report.sweep_table import Done, sweep_table, sweep_warnings
-    from kdgraph.results.origins import differences
+    from kdgraph.results.origins import hidden_differences
 
     runs = [Done(record, job.swept) for job, record in done]
     show(sweep_table(runs))
     if said := sweep_warnings(runs):
         show("\n" + said)
     found = sum(job in before for job, _ in done)
-    for line in differences([record for _, record in done]):
+    for line in hidden_differences([record for _, record in done]):
         show(f"\n{line}")
     if (place := planned.base.get("beside")) is not None:
         show("\n" + _beside(str(place), [record for _, record in done]))

@@ -23,7 +23,7 @@ from kdgraph.report.page.unfinished import unfinished
 from kdgraph.results.comparison.study import study
 from kdgraph.results.names import named
 from kdgraph.results.records import Found, find
-from kdgraph.runner.sealed import sha256_of
+from kdgraph.runner.sealed import file_checksum
 from tests.report.page_kinds import every_kind
 from tests.report.page_runs import make_record, write
 from tests.results.about_metrics import about_metrics
@@ -233,7 +233,7 @@ def test_small_tables_are_in_the_page_as_a_whole_and_large_ones_begin(with_table
 
 def test_a_table_that_is_not_as_it_was_written_is_not_shown(with_tables):
     small = with_tables[0].found.path / "tables" / "ece.csv"
-    with_tables[0].record["files"]["sha256"] = {"tables/ece.csv": sha256_of(small)}
+    with_tables[0].record["files"]["sha256"] = {"tables/ece.csv": file_checksum(small)}
     assert [table["name"] for table in tables_of(with_tables).by_run[0]] == ["ece", "large"]
     small.write_text(small.read_text().replace("parent", "parenu"))
     assert [table["name"] for table in tables_of(with_tables).by_run[0]] == ["large"]

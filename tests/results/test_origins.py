@@ -12,7 +12,7 @@ from kdgraph.cli import main
 from kdgraph.errors import UsageError
 from kdgraph.results.measures import measured, tell_apart
 from kdgraph.results.names import named
-from kdgraph.results.origins import PresentFiles, contents, differences
+from kdgraph.results.origins import PresentFiles, contents, hidden_differences
 from kdgraph.results.records import find
 from kdgraph.run_config import Read
 from kdgraph.runner.rundir import RunDir
@@ -57,13 +57,20 @@ def test_runs_of_an_earlier_content_are_left_out_and_a_line_tells_how_to_see_the
     assert names == [f"t content={digest}" for digest in digests] and len(set(names)) == 2
 
 
+def test_nothing_is_told_of_runs_that_were_not_asked_for(mixed, outputs, record):
+    told: list[str] = []
+    assert len(find(outputs([*mixed, record("spiral")]), ["dataset=spiral"], tell=told.append)) == 1
+    assert told == []
+
+
 def test_where_all_are_of_an_earlier_content_the_error_names_the_way_out(mixed, outputs):
     out = outputs(mixed[2:])
     with pytest.raises(UsageError) as caught:
         find(out, tell=lambda line: None)
-    assert str(caught.value) == (
-        f"every finished run in '{out}' is of files that have other content now; run them again, or see them with --outdated"
-    )
+    assert str(caught.value) == (f"of 2 runs in '{out}' none is of its files as they are now; run them again, or see them with --outdated")
+    with pytest.raises(UsageError) as caught:
+        find(out, ["seed=1"], tell=lambda line: None)
+    assert str(caught.value).startswith(f"of 1 run in '{out}' with seed=1 none is of its files as they are now; ")
     (one,) = {run.dataset for run in named(find(out, outdated=True))}
     assert one == "t"  # a single content needs no name of its own
 
@@ -115,8 +122,8 @@ def test_a_space_of_one_name_and_other_parameters_is_another_measure(record):
 
 def test_rows_that_differ_under_one_name_are_told(record):
     one, other = record("a", "kdf"), record("a", "isotonic", fingerprint="other rows")
-    assert differences([one, record("a", "isotonic")]) == []
-    assert differences([one, other, record("b", fingerprint="c")]) == [
+    assert hidden_differences([one, record("a", "isotonic")]) == []
+    assert hidden_differences([one, other, record("b", fingerprint="c")]) == [
         "runs of one name saw different rows, on a seed 0: compare none of them; force=true runs each again"
     ]
 
@@ -125,10 +132,10 @@ def test_versions_that_differ_are_told_but_for_those_that_decide_no_number(recor
     made = [record(seed=s) for s in range(3)]
     for one, version in zip(made, ("1.5.2", "1.6.0", "1.6.0"), strict=True):
         one["versions"] = {"scikit-learn": version, "matplotlib": version, "numpy": "2.0"}
-    assert differences(made) == [
+    assert hidden_differences(made) == [
         "versions differ between runs: scikit-learn 1.5.2 (1 run), 1.6.0 (2 runs); force=true runs them again with those of this machine"
     ]
-    assert differences(made[1:]) == []
+    assert hidden_differences(made[1:]) == []
 
 
 def write_table(labels_of: int) -> None:

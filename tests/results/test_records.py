@@ -119,7 +119,7 @@ def test_a_folder_and_a_record_of_another_user_are_left_out_and_told(record, out
     assert places(find(out, tell=told.append)) == [("a", "kdf", 0)]
     (line,) = told
     assert line.startswith(f"left out of {out}: what you may not read (")
-    assert closed_folder in line and str(closed_file) in line and line.endswith("); its owner can let you with 'chmod -R a+rX'")
+    assert closed_folder in line and str(closed_file) in line and line.endswith(f"); its owner can let you with 'chmod -R a+rX {out}'")
 
 
 def test_a_closed_folder_is_one_line_for_every_verb(monkeypatch, capsys, tmp_path):
@@ -128,4 +128,7 @@ def test_a_closed_folder_is_one_line_for_every_verb(monkeypatch, capsys, tmp_pat
 
     monkeypatch.setattr("kdgraph.results.records.find", closed)
     assert main(["table", "--out", str(tmp_path)]) == 2
-    assert capsys.readouterr().err == f"kdg: {tmp_path}/secret is closed to you; its owner can open it with 'chmod -R a+rX'\n"
+    assert (
+        capsys.readouterr().err
+        == f"kdg: {tmp_path}/secret is closed to you; its owner can open it with 'chmod -R a+rX {tmp_path}/secret'\n"
+    )

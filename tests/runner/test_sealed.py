@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdgraph.runner.sealed import Damaged, seal, sha256_of, unseal
+from kdgraph.runner.sealed import Damaged, file_checksum, seal, unseal
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(st.characters(codec="utf-8")),
@@ -55,5 +55,5 @@ def test_a_part_is_damaged_and_so_is_what_was_put_together_of_two():
 
 def test_a_file_that_is_not_there_has_no_digest(tmp_path):
     (tmp_path / "a").write_bytes(b"")
-    assert sha256_of(tmp_path / "a") == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
-    assert sha256_of(tmp_path / "b") is None is sha256_of(tmp_path)
+    assert file_checksum(tmp_path / "a") == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+    assert file_checksum(tmp_path / "b") is None is file_checksum(tmp_path)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kdgraph.results.names import Run
-from kdgraph.runner.sealed import sha256_of
+from kdgraph.runner.sealed import file_checksum
 
 BUDGET = 2_000_000
 """Bytes of the page that tables may take."""
@@ -26,7 +26,8 @@ class Tables:
     Attributes
     ----------
     by_run : position of the run → its tables: name, label, file, columns, rows as text (of a large table the first), how many there are.
-    left_out : tables that were not taken, and ``missing`` those whose file is not there, is no table or is not as it was written.
+    left_out : tables that were not taken, and ``missing`` those whose file is not there, is no
+        table or is not as it was written.
     size : bytes that they take in the page.
     """
 
@@ -54,7 +55,7 @@ def tables_of(runs: Sequence[Run]) -> Tables:
         for name, file in runs[i].record["files"]["tables"].items():
             path = Path(runs[i].found.path, file)
             digest = runs[i].record["files"].get("sha256", {}).get(file)
-            found = _read(path) if digest in (None, sha256_of(path)) else None
+            found = _read(path) if digest in (None, file_checksum(path)) else None
             if found is None:
                 taken.missing += 1
                 continue

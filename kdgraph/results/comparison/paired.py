@@ -49,7 +49,8 @@ def compare(first: pd.Series, second: pd.Series, *, scale: float = 0.0, decimals
     ----------
     first, second : Float[...] by data set (or by seed), NaN where missing.
     scale : of the numbers behind both, as 1 for shares; see :func:`noise_of`.
-    decimals : to which numbers are rounded first, as published ones are; None: they are compared as they are.
+    decimals : to which numbers are rounded first, as published ones are; None: they are compared as
+        they are.
 
     References
     ----------
@@ -83,8 +84,9 @@ def noise_of(first: np.ndarray, second: np.ndarray, scale: float = 0.0) -> np.nd
     Parameters
     ----------
     first, second : Float[...].
-    scale : of the numbers that they were computed from. A calibration error of 1e-17 is a difference of confidences, which have a scale of
-        1, and is 0; an error of 1e-17 volts is one.
+    scale : of the numbers that they were computed from. A calibration error of 1e-17 is a
+        difference of confidences, which have a scale of 1, and is 0; an error of 1e-17 volts is
+        one.
 
     Returns
     -------
@@ -100,9 +102,11 @@ def untied_difference(first: np.ndarray, second: np.ndarray, scale: float = 0.0)
 
 
 def without_noise(values: np.ndarray, noise: np.ndarray) -> np.ndarray:
-    """Return values in which those that noise alone tells apart are equal, so that they share their ranks.
+    """Return values in which those that noise alone tells apart are equal, so that they share their
+    ranks.
 
-    Neighbours in size that are no further apart than the noise of either are one value, and so are chains of them: a tie stays transitive.
+    Neighbours in size that are no further apart than the noise of either are one value, and so are
+    chains of them: a tie stays transitive.
 
     Parameters
     ----------
@@ -125,7 +129,8 @@ def without_noise(values: np.ndarray, noise: np.ndarray) -> np.ndarray:
 def wilcoxon(difference: np.ndarray, noise: np.ndarray | float = 0.0) -> float:
     """Compute the p value of the two-sided Wilcoxon signed-rank test, the ranks of zeros split between both sides.
 
-    Exact, whatever ties and zeros there are, where at most 100 differences are not zero; a normal approximation of more.
+    Exact, whatever ties and zeros there are, where at most 100 differences are not zero; a normal
+    approximation of more.
 
     Parameters
     ----------

@@ -37,7 +37,8 @@ class Ranks:
     chi2, f, p : Friedman's statistic with its correction for ties, that of Iman and Davenport, and its p value.
     critical_difference : how far two mean ranks must be apart at ``alpha``, for all pairs of methods together.
     alpha : the chance of any false difference.
-    how : what ``p`` is of: all permutations of the ranks within data sets, so many random ones, or the F distribution.
+    how : what ``p`` is of: all permutations of the ranks within data sets, so many random ones, or
+        the F distribution.
     """
 
     mean: Mapping[str, float]
@@ -84,7 +85,8 @@ class Ranks:
 def datasets_needed(k: int, alpha: float = ALPHA) -> int:
     """Return the fewest data sets on which Friedman's test of k methods can be significant.
 
-    At best all data sets rank the methods alike, of which the probability is 1 / k!^(n - 1) between equals.
+    At best all data sets rank the methods alike, of which the probability is 1 / k!^(n - 1) between
+    equals.
 
     >>> datasets_needed(3), datasets_needed(4)
     (3, 2)
@@ -102,7 +104,8 @@ def rank(values: pd.DataFrame, alpha: float = ALPHA, *, scale: float = 0.0) -> R
     ----------
     values : a row for each data set, a column for each of three or more methods, nothing missing; lower is better.
     alpha : of both tests.
-    scale : of the numbers behind the values; see :func:`~kdgraph.results.comparison.paired.noise_of`.
+    scale : of the numbers behind the values; see
+        :func:`~kdgraph.results.comparison.paired.noise_of`.
 
     Raises
     ------
@@ -131,9 +134,10 @@ def rank(values: pd.DataFrame, alpha: float = ALPHA, *, scale: float = 0.0) -> R
 def friedman(values: np.ndarray) -> tuple[float, float, float, How]:
     """Test by Friedman's chi-squared, with its correction for ties, whether the columns differ.
 
-    Up to 10 data sets p is the share of permutations of the ranks within data sets that have a chi-squared as large: of all of them where
-    they can be counted, else of random ones. F, which is monotone in chi-squared, is exact in the limit of many data sets only; where all
-    data sets rank the methods alike it is infinite, and says nothing.
+    Up to 10 data sets p is the share of permutations of the ranks within data sets that have a
+    chi-squared as large: of all of them where they can be counted, else of random ones. F, which is
+    monotone in chi-squared, is exact in the limit of many data sets only; where all data sets rank
+    the methods alike it is infinite, and says nothing.
 
     Parameters
     ----------
@@ -168,10 +172,12 @@ def _orders(ranks: np.ndarray) -> int:
 
 @lru_cache(maxsize=64)
 def _tail(blocks: tuple[tuple[int, ...], ...], observed: int) -> float | None:
-    """Share of all permutations within blocks whose sums by column have a sum of squares of at least ``observed``.
+    """Share of all permutations within blocks whose sums by column have a sum of squares of at
+    least ``observed``.
 
-    Between equals every order of a block's ranks is as probable as any other. Blocks are added one after the other; what counts of a
-    state is how its sums are distributed over columns, and not which column has which, so states are sorted and equal ones counted once.
+    Between equals every order of a block's ranks is as probable as any other. Blocks are added one
+    after the other; what counts of a state is how its sums are distributed over columns, and not
+    which column has which, so states are sorted and equal ones counted once.
 
     Parameters
     ----------

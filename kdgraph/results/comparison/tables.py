@@ -119,7 +119,9 @@ def _about_tests(one: Compared) -> list[str]:
             if len(r.best) == len(r.mean):
                 found += ", which all are"
         elif r.n < (needed := datasets_needed(len(r.mean), r.alpha)):
-            found += f": {len(r.mean)} methods on {r.n} data sets cannot be told apart, whatever their numbers; that takes {needed}"
+            found += (
+                f": {len(r.mean)} methods on {r.n} data sets cannot be told apart, whatever their numbers; that takes {needed} data sets"
+            )
         else:
             found += ": nothing is told apart"
         notes.append(found)
@@ -129,7 +131,7 @@ def _about_tests(one: Compared) -> list[str]:
 
 
 def _friedman_p(r: Ranks) -> str:
-    """P with the distribution that it is of."""
+    """The p value, and which distribution it is from."""
     first, second = r.degrees
     if r.how == "F":
         return f"F({first}, {second}) = {r.f:.1f}, {_p(r.p, 'p ')}"
