@@ -115,7 +115,8 @@ def _encode_text(where: NamedColumn, column: pd.Series, kind: Kind | None, missi
     if found.sort == "date":
         raise _dates_in_text(where, column, words[stays], found, missing)
     if found.sort is not None:
-        _refuse_or_warn_of_text(where, words[stays], found)
+        few = rows[stays & ~np.isnan(numbers)].sum() > rows[stays].sum() / 2
+        _refuse_or_warn_of_text(where, words[stays], found, words[stays & np.isnan(numbers)] if few else [])
     _check_text(where, words[stays], int(rows[stays].sum()))
     return _codes(column, missing)
 
@@ -201,14 +202,19 @@ def _as_names_or_dropped(where: NamedColumn) -> str:
     return f"if they are names, {where.of_names()} takes them as such, and {where.dropped()} leaves them out"
 
 
-def _refuse_or_warn_of_text(where: NamedColumn, words: np.ndarray, found: Mixture) -> None:
-    """Raise for numbers that are written so that they are read as text; of a few with a unit, which may be names, warn."""
+def _refuse_or_warn_of_text(where: NamedColumn, words: np.ndarray, found: Mixture, strays: Sequence[str]) -> None:
+    """Raise for numbers that are written so that they are read as text; of a few with a unit, which may be names, warn.
+
+    ``strays`` are all texts of a column in which most cells are plain numbers.
+    """
     numbers = f"{where} has {described(found)}, such as {words[found.first]!r}"
     if found.sort == "unit" and len(words) <= NAMED_ROWS:
         used = f"which are used as names; if they are numbers, write them without it, else {where.of_names()} confirms it"
         warnings.warn(f"{numbers}, {used}", stacklevel=2)
         return
-    raise DataError(f"{numbers}, which are read as text; write plain numbers such as 1234.5, or {where.of_names()} takes them as names")
+    ways = [f"{where.without(list(strays))} reads such cells as missing"] if 0 < len(strays) <= MOST_TEXTS else []
+    ways += [f"{where.of_names()} takes them as names"]
+    raise DataError(f"{numbers}, which are read as text; write plain numbers such as 1234.5, or {', or '.join(ways)}")
 
 
 def _text_among_numbers(where: NamedColumn, codes: np.ndarray, words: np.ndarray, bad: np.ndarray) -> DataError:

@@ -65,7 +65,7 @@ PLAIN = "which are read as text; write plain numbers such as 1234.5, or 'dataset
     ("cells", "found"),
     [
         (["8%", "9.5%", "unknown", "10%", "11%"], "numbers with percent signs, such as '8%'"),
-        (["12.5", "13", "£1,250", "14", "-"], "numbers with currency signs, such as '£1,250'"),
+        (["£12.50", "13", "£1,250", "14", "-"], "numbers with currency signs, such as '£12.50'"),
         (["0,5", "0,75", "k.A.", "1", "2"], "numbers with commas, such as '0,5'"),
         (["1 250", "990", "1 300", "?", "870"], "numbers with thousands separators, such as '1 250'"),
         (["−5", "3", "4", "−1", "x"], "numbers with signs, such as '−5'"),

@@ -123,10 +123,12 @@ def test_text_and_numbers_that_are_equal_in_python_are_told_apart():
     assert column.without([1, 1.0, "1", "-1"]) == '\'dataset.missing=[1,"1",1.0,"-1"]\''
 
 
-def test_text_that_is_no_number_leaves_numbers_that_python_would_read_in_it():
-    frame = pd.DataFrame({"c": with_cell(3, "1_0", [str(i) for i in range(N)]), "x": numbers(), "y": ["a", "b"] * (N // 2)})
+@pytest.mark.parametrize("text", ["1_0", "1_250", "7%", "€ 12", "3,5"])
+def test_a_stray_text_among_numbers_can_be_read_as_missing(text):
+    """Also where Python would read a number in it, or a person does."""
+    frame = pd.DataFrame({"c": with_cell(3, text, [str(i) for i in range(N)]), "x": numbers(), "y": ["a", "b"] * (N // 2)})
     dataset, given = mended(frame, 0)
-    assert given == {"missing": ["1_0"]} and np.flatnonzero(np.isnan(dataset.X[:, 0])).tolist() == [3]
+    assert given == {"missing": [text]} and np.flatnonzero(np.isnan(dataset.X[:, 0])).tolist() == [3]
 
 
 @pytest.mark.parametrize("text", ["-3.4028234663852886e+38", "1.7976931348623157e308", "123456789012345678901234.5"])
