@@ -51,7 +51,7 @@ class Index:
         with suppress(OSError):  # a full disk, a folder of somebody else's: an index saves time and nothing else
             self._append(lines)
 
-    def _append(self, lines: Iterable[str]) -> None:
+    def _append(self, lines: Iterable[bytes]) -> None:
         assert self.path is not None
         if not self.path.exists():
             _forget_old(self.path)

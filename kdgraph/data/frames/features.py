@@ -116,7 +116,7 @@ def _encode_text(where: NamedColumn, column: pd.Series, kind: Kind | None, missi
         raise _dates_in_text(where, column, words[stays], found, missing)
     if found.sort is not None:
         few = rows[stays & ~np.isnan(numbers)].sum() > rows[stays].sum() / 2
-        _refuse_or_warn_of_text(where, words[stays], found, words[stays & np.isnan(numbers)] if few else [])
+        _refuse_or_warn_of_text(where, words[stays], found, words[stays & np.isnan(numbers)].tolist() if few else [])
     _check_text(where, words[stays], int(rows[stays].sum()))
     return _codes(column, missing)
 

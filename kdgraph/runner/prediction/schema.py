@@ -218,10 +218,10 @@ def read_schema(path: Path) -> Schema:
 
 def _check(schema: Schema) -> None:
     """Raise an error if a part is of another type: whoever copies a run may have edited the file."""
-    for part, annotation in annotations_of(Schema).items():
-        check_value(part, getattr(schema, part), annotation)
-    if schema.text is not None and not {"column", "n_features"} <= schema.text.keys():
-        raise KeyError("column, n_features")
+    for whole in (schema, schema.text):
+        if whole is not None:
+            for part, annotation in annotations_of(type(whole)).items():
+                check_value(part, getattr(whole, part), annotation)
     codecs.lookup(schema.encoding)
     Scaling(*(np.asarray(schema.scaling[name], dtype=np.float64) for name in ("shift", "size")))
 
