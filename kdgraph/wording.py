@@ -84,3 +84,16 @@ def printable(text: str) -> str:
     """
     hidden = {"Cc", "Cf", "Cs", "Zl", "Zp"}
     return "".join(repr(c)[1:-1] if unicodedata.category(c) in hidden else c for c in text)
+
+
+def reads_as_number(text: str) -> bool:
+    """Return whether Python reads the text as a number.
+
+    >>> reads_as_number("1e-3"), reads_as_number("1,5")
+    (True, False)
+    """
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

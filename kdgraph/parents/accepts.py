@@ -10,6 +10,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
 from kdgraph.parents.rows import is_frame
+from kdgraph.wording import reads_as_number
 
 IMPUTE = "impute in the parent's pipeline, as in make_pipeline(SimpleImputer(), RandomForestClassifier())"
 """The way out, where missing values cannot be taken."""
@@ -77,7 +78,7 @@ def check_columns(X: Any, estimator: Any, *, categories: bool = False) -> None:
 def _check_text(column: Any, called: str, name: Any, estimator: Any) -> None:
     """Refuse text that is no number; other objects are left to scikit-learn."""
     values = np.asarray(column, dtype=object)
-    text = next((value for value in values.tolist() if isinstance(value, str) and not _is_number(value)), None)
+    text = next((value for value in values.tolist() if isinstance(value, str) and not reads_as_number(value)), None)
     if text is None:
         return
     encoder = f"make_column_transformer((OneHotEncoder(handle_unknown='ignore'), [{name!r}]), remainder='passthrough')"
@@ -85,14 +86,6 @@ def _check_text(column: Any, called: str, name: Any, estimator: Any) -> None:
         f"could not convert string to float: {text!r} in column {called}; {_named(estimator)} takes numbers, put an encoder into the "
         f"pipeline, as in make_pipeline({encoder}, {_named(estimator)}())"
     )
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _named(estimator: Any) -> str:

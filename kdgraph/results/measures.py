@@ -14,6 +14,7 @@ from kdgraph.metrics.registry import Better
 from kdgraph.results.filters import as_text, flat
 from kdgraph.results.numbers import scale_of
 from kdgraph.results.origins import contents
+from kdgraph.wording import reads_as_number
 
 Words = tuple[tuple[str, str], ...]
 """Keys and their values as text."""
@@ -116,7 +117,7 @@ class Measure:
         20 rows at radius 2``.
         """
         space = "".join(f" in {value}" for key, value in self.options if key == "space")
-        told = [(key, value) for key, value in self.options if key != "space" and _is_number(value)]
+        told = [(key, value) for key, value in self.options if key != "space" and reads_as_number(value)]
         numbers = [f"{value} {key}" if key == "bins" else f"{key} {value}" for key, value in told]
         units = "" if self.n_of == ROWS else f" of {self.n_of}"
         return self.name + space + (f" ({', '.join(numbers)})" if numbers else "") + units + self._where
@@ -206,14 +207,6 @@ def _drawn(node: Mapping[str, Any]) -> Words:
 
 def _words(options: Mapping[str, Any]) -> Words:
     return tuple((key, as_text(value)) for key, value in flat(options) if key not in ("_target_", "metric"))
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def tell_apart(measures: Sequence[Measure]) -> dict[Measure, str]:

@@ -17,7 +17,7 @@ from kdgraph.data.frames.groups import OTHER
 from kdgraph.data.frames.missing import LARGEST, Missing, plain
 from kdgraph.errors import DataError
 from kdgraph.runner.prediction.schema import Feature, Schema
-from kdgraph.wording import some
+from kdgraph.wording import reads_as_number, some
 
 NO_GROUP = -1
 """The position of a group that the model does not know."""
@@ -155,18 +155,10 @@ class Cells:
         if not number.is_finite() or number.adjusted() > MOST_DIGITS:
             return -1
         name = str(int(number)) if number == number.to_integral_value() else plain(float(number))
-        return categories.index(name) if name in categories and all(_is_number(name) for name in categories) else -1
+        return categories.index(name) if name in categories and all(reads_as_number(name) for name in categories) else -1
 
     def _refuse(self, bad: np.ndarray, column: pd.Series, feature: Feature, start: int, rule: str) -> None:
         if bad.any():
             row = int(np.flatnonzero(bad)[0])
             cell = column.iloc[row]
             raise DataError(f"--input {self.path}: column '{feature.name}' has '{cell}' in row {start + row}, and {rule}")
-
-
-def _is_number(word: str) -> bool:
-    try:
-        float(word)
-    except ValueError:
-        return False
-    return True
