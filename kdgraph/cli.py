@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import io
 import os
+import shlex
 import signal
 import sys
 import threading
@@ -47,8 +48,6 @@ terminated by SIGTERM or SIGHUP.
 _RIGHTS = "change the rights of the file or of its folder, or name another one"
 _SPACE = "free some space, and give the same command again"
 REMEDIES = {
-    errno.EACCES: _RIGHTS,
-    errno.EPERM: _RIGHTS,
     errno.EROFS: _RIGHTS,
     errno.ENOSPC: _SPACE,
     errno.EDQUOT: _SPACE,
@@ -72,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except PermissionError as error:  # a folder of another user; what is written has its own line
         path = str(error.filename)
         top = path if path.startswith("/") else path.partition("/")[0]
-        print(f"kdg: {path} is closed to you; its owner can open it with 'chmod -R a+rX {top}'", file=sys.stderr)
+        print(f"kdg: {path} is closed to you; its owner can open it with 'chmod -R a+rX {shlex.quote(top)}'", file=sys.stderr)
         return UsageError.exit_code
     except KeyboardInterrupt as error:
         signum = error.signum if isinstance(error, Terminated) else signal.SIGINT

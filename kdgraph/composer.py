@@ -43,7 +43,7 @@ def _file_stem(path: str | None, otherwise: str = "table") -> str:
     """What ``${file_stem:${.path}}`` stands for."""
     from kdgraph.data.files.paths import file_stem  # here, not above: 'kdg list' needs no numpy
 
-    return file_stem(path, otherwise)
+    return file_stem(path if path is None else str(path), otherwise)  # a number is refused where its key is checked
 
 
 OmegaConf.register_new_resolver("file_stem", _file_stem, replace=True)

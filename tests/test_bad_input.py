@@ -175,7 +175,8 @@ BAD_COLUMNS = {
     "infinity": (
         csv(good(age=cell(np.inf))),
         CSV,
-        "my: column 'age' has inf in row 7, and features must be finite; write a number, or leave the cell empty where it is missing",
+        "my: column 'age' has inf in row 7, and features must be finite: "
+        "'dataset.missing=[\"inf\"]' reads it as missing, else write a number",
     ),
     "a code for missing": (
         csv(good(age=cell(1e30))),

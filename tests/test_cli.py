@@ -74,8 +74,8 @@ N_EXPERIMENTS = len(list((CONF / "experiment").rglob("[!_]*.yaml")))
         ),
         (["run", "hydra/launcher=ray"], "no hydra/launcher named 'ray' (available: basic, joblib, submitit_local, submitit_slurm)"),
         (
-            ["run", "dataset=table", "dataset.path=x.csv", "dataset.target=1"],
-            "dataset.target must be a string or a list, got 1; write 'dataset.target=\"1\"'",
+            ["run", "dataset=table", "dataset.path=1", "dataset.target=y"],
+            "dataset.path must be a string, got 1; write 'dataset.path=\"1\"'",
         ),
         (["run", "+seed=1"], "'seed' is there already; '+' adds what is not: set it without"),
         (["run", "preprocess=foo"], "no preprocess named 'foo' (available: default, design, none, one_hot, ordinal, standardized, topics)"),
@@ -223,7 +223,7 @@ def test_a_claim_that_was_left_behind_with_its_record_goes(kdg):
 @pytest.mark.parametrize(
     ("number", "way_out"),
     [
-        (errno.EACCES, "Permission denied; change the rights of the file or of its folder, or name another one"),
+        (errno.EROFS, "Read-only file system; change the rights of the file or of its folder, or name another one"),
         (errno.ENOSPC, "No space left on device; free some space, and give the same command again"),
         (errno.ESTALE, "Stale file handle; the file system lost it; give the same command again"),
     ],

@@ -36,7 +36,7 @@ def distinct_values(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
     Examples
     --------
-    >>> [counts.tolist() for counts in distinct_values(np.array([[2460000.5, 1.0], [2460000.6, 1.0], [2460000.7, 2.0]]))]
+    >>> [counts.tolist() for counts in distinct_values(np.array([[2460000.51, 1.0], [2460000.52, 1.0], [2460000.53, 2.0]]))]
     [[3, 2], [1, 2]]
     """
     # Rounding is monotone, so that the sorted values are sorted in single precision too.

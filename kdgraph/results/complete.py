@@ -23,7 +23,7 @@ def lacking(record: Mapping[str, Any]) -> str | None:
     """The first key that is not there (``dataset.prior``), or None.
 
     >>> lacking({"run_id": "1cb9f0a2"})
-    'parent'
+    'code'
     """
     for key in OF_RUN:
         if key not in record:

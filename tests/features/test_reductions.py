@@ -135,7 +135,7 @@ def test_t_sne_of_three_rows_is_refused(features):
 
 def test_umap_is_an_extra(features, monkeypatch):
     monkeypatch.setattr("kdgraph.features.reductions.find_spec", lambda name: None)
-    with pytest.raises(ParameterError, match=r"^reduce=umap needs umap-learn: pip install kdgraph\[umap\]$"):
+    with pytest.raises(ParameterError, match=r"^reduce=umap needs umap-learn: pip install 'kdgraph\[umap\]'$"):
         reduction_of("umap", 2, features, 0)
 
 

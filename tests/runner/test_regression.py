@@ -92,7 +92,7 @@ def test_new_rows_are_predicted_as_test_rows_were(done, kdg):
 def test_columns_that_need_encoding(tmp_path, kdg):
     """Categories and missing cells, and a parent that stands behind their encoder: predict_dist comes through."""
     rng = np.random.default_rng(0)
-    frame = pd.DataFrame({"town": rng.choice(["Ulm", "Bonn"], 300), "age": rng.normal(size=300), "day": np.arange(300)})
+    frame = pd.DataFrame({"town": rng.choice(["Ulm", "Bonn"], 300), "age": rng.normal(size=300), "day": rng.permutation(300)})
     frame["price"] = np.where(frame["town"] == "Ulm", 5.0, 0.0) + frame["age"] + rng.normal(size=300)
     frame.loc[::9, "age"] = np.nan
     frame.to_csv("my.csv", index=False)

@@ -63,7 +63,7 @@ def test_a_table_with_several_faults_loads_after_each_has_been_mended_as_advised
 
 def test_columns_that_are_numbers_and_dates_are_named_as_advised(kdg):
     write("t.csv", ["1", "a,b", "2", "3"], {(i, 0): f"2024-01-{1 + i % 28:02}" for i in range(60)})
-    assert until_done(kdg, "dataset.path=t.csv", "dataset.target=3") == ['dataset.target="3"', 'dataset.drop=["1"]']
+    assert until_done(kdg, "dataset.path=t.csv", "dataset.target=3") == ['dataset.parse_dates=["1"]']
 
 
 def test_a_path_that_hydra_cannot_read_is_quoted_as_advised(kdg):

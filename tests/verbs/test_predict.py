@@ -326,7 +326,7 @@ def test_what_is_no_model_is_refused_in_one_line(kdg, runs, table, write, messag
         ("encoding", "utf-99", "unknown encoding: utf-99"),
         ("scaling", {"shift": 0.0}, "'size'"),
         ("scaling", {"shift": "far", "size": 1.0}, "could not convert string to float: 'far'"),
-        ("text", {"column": "text"}, "'column, n_features'"),
+        ("text", {"column": "text"}, "Texts.__init__() got an unexpected keyword argument 'column'"),
         ("ood_score", "luck", "ood_score must be one of density, detector, confidence, sets, none, got 'luck'"),
     ],
 )

@@ -261,7 +261,9 @@ def check_numbers(table: str, X: np.ndarray, columns: Sequence[str], given: Give
 
 def _too_large(where: NamedColumn, row: int, value: float, *, can_be_read: bool) -> DataError:
     found = f"{where} has {value!r} in row {row}"
-    way_out = f"{where.without([value])} reads it as missing" if can_be_read else "write NaN where it is missing"
+    # Infinity as text: it is read as the number too, and JSON, in which records and schemas are, has no such number.
+    cell = str(value) if np.isinf(value) else value
+    way_out = f"{where.without([cell])} reads it as missing" if can_be_read else "write NaN where it is missing"
     if np.isinf(value):
         return DataError(f"{found}, and features must be finite: {way_out}, else write a number")
     why = "values from 1e18 on are usually codes for missing, and their squares lose all others"

@@ -164,13 +164,18 @@ def schema_of(config: RunConfig, splits: Splits, model: Model) -> Schema:
         text=text,
         scaling={"shift": np.asarray(splits.scaling.shift).tolist(), "size": np.asarray(splits.scaling.size).tolist()},
         classes=train.classes.tolist(),
-        missing=list(node.get("missing") or ()),
+        missing=[_of_json(cell) for cell in node.get("missing") or ()],
         encoding=node.get("encoding") or "utf-8",
         separator=node.get("separator"),
         ood_score=_kind_of_score(model),
         groups=_groups(node, splits, model),
         scores=node["kind"] if train.given_scores else None,
     )
+
+
+def _of_json(cell: str | float) -> str | float:
+    """Return infinity, which JSON does not have, as the text that is read as the same number."""
+    return str(cell) if isinstance(cell, float) and not np.isfinite(cell) else cell
 
 
 def _groups(node: Mapping[str, Any], splits: Splits, model: Model) -> Groups | None:

@@ -344,10 +344,10 @@ def test_text_where_the_source_declares_numbers():
 @pytest.mark.parametrize("sign", [1, -1])
 def test_infinity_and_codes_for_missing(sign):
     infinity = sign * np.inf
-    way_out = f"'dataset.missing=[{infinity}]' reads it as missing, else write a number"
+    way_out = f"'dataset.missing=[\"{infinity}\"]' reads it as missing, else write a number"
     message = f"t: column 'c' has {infinity} in row 2, and features must be finite: {way_out}"
     refused(frame(c=[1, 2, infinity, 3]), message)
-    assert np.isnan(load(frame(c=[1, 2, infinity, 3]), missing=[float(infinity)]).X[2, 1])
+    assert np.isnan(load(frame(c=[1, 2, infinity, 3]), missing=[str(infinity)]).X[2, 1])
     why = "values from 1e18 on are usually codes for missing, and their squares lose all others"
     value = f"{sign * 1e18:g}"
     remedy = f"'dataset.missing=[{value}]' reads it as missing, else rescale the column"
