@@ -19,7 +19,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 CONSTRAINTS = ROOT / "constraints.txt"
-SOURCE_ONLY = ("antlr4-python3-runtime", "liac-arff")
+SOURCE_ONLY = ("antlr4-python3-runtime", "autograd-gamma", "liac-arff")
 """Published without a wheel. pip resolves for another Python from wheels alone, so one is built of each first; they are pure Python."""
 
 CUDA = re.compile(r"(nvidia|cuda)-.+|triton")
