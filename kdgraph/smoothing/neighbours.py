@@ -109,15 +109,35 @@ class NeighbourSearch:
         if self.backend == "window":
             rows = self.order[self._window(at[:, 0], k)[:, None] + np.arange(k)]
             return _by_distance(np.abs(self.X[rows, 0] - at), rows)
+        if self.backend == "tree":
+            return self._of_tree(np.asarray(at, dtype=np.float64), k)
         if not issparse(self.X):
-            centre = None if self.backend == "tree" else self.middle
-            return nearest_of_candidates(self.X, np.asarray(at, dtype=np.float64), k, self._candidates, centre)
+            return nearest_of_candidates(self.X, np.asarray(at, dtype=np.float64), k, self._candidates, self.middle)
         apart = self._distances(at)
         last = np.partition(apart, k - 1, axis=1)[:, k - 1 : k]
         tied, nearer = apart == last, apart < last
         taken = nearer | (tied & (np.cumsum(tied, axis=1) <= k - nearer.sum(axis=1, keepdims=True)))  # the lowest of those that tie
         rows = np.nonzero(taken)[1].reshape(-1, k)
         return _by_distance(np.take_along_axis(apart, rows, axis=1), rows)
+
+    def _of_tree(self, at: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """As :meth:`nearest`, of places Float[p, d].
+
+        A tree adds up each distance alone, so that its distances depend on no other place. Only where
+        some are equal does their order, or which of them are the k, depend on how the tree was built:
+        these places are looked at again. With all distances computed anew, recalibrating 10,000
+        places by 1,000 neighbours each took 1.66 s in place of 1.19 s.
+        """
+        more = min(k + 1, len(self))
+        distance, rows = (np.reshape(part, (-1, more)) for part in self.tree.query(at, more))
+        tied = np.flatnonzero((distance[:, 1:] == distance[:, :-1]).any(axis=1))
+        order = np.lexsort((rows[tied], distance[tied]))
+        rows[tied] = np.take_along_axis(rows[tied], order, axis=1)
+        undecided = distance[:, k - 1] == distance[:, -1] if more > k else np.zeros(len(at), dtype=bool)
+        distance, rows = distance[:, :k].copy(), rows[:, :k].copy()
+        if undecided.any():
+            distance[undecided], rows[undecided] = nearest_of_candidates(self.X, at[undecided], k, self._candidates, None)
+        return distance, rows
 
     def _candidates(self, at: np.ndarray, k: int) -> np.ndarray:
         """Int[p, k], the nearest rows in any order: by the tree; or of few rows by a matrix product and a partition, else by heaps."""
