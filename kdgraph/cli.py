@@ -45,16 +45,18 @@ terminated by SIGTERM or SIGHUP.
 """.format(verbs="\n".join(f"  kdg {usage:27} {purpose}" for usage, purpose in VERBS.values()))
 
 
-_RIGHTS = "change the rights of the file or of its folder, or name another one"
+_OPEN = "its owner can open it with 'chmod -R a+rX {folder}'"
 _SPACE = "free some space, and give the same command again"
 REMEDIES = {
-    errno.EROFS: _RIGHTS,
+    errno.EACCES: _OPEN,
+    errno.EPERM: _OPEN,
+    errno.EROFS: "name a folder that can be written",
     errno.ENOSPC: _SPACE,
     errno.EDQUOT: _SPACE,
     errno.ESTALE: "the file system lost it; give the same command again",
     errno.EIO: "the device fails; name a folder on another one",
 }
-"""What to do about errors of the operating system that no program can prevent."""
+"""What to do about errors of the operating system that no program can prevent; what is written for a run has lines of its own."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -68,11 +70,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KdgError as error:
         print(f"kdg: {printable(str(error))}", file=sys.stderr)
         return error.exit_code
-    except PermissionError as error:  # a folder of another user; what is written has its own line
-        path = str(error.filename)
-        top = path if path.startswith("/") else path.partition("/")[0]
-        print(f"kdg: {path} is closed to you; its owner can open it with 'chmod -R a+rX {shlex.quote(top)}'", file=sys.stderr)
-        return UsageError.exit_code
     except KeyboardInterrupt as error:
         signum = error.signum if isinstance(error, Terminated) else signal.SIGINT
         name = f"terminated by {signal.Signals(signum).name}" if isinstance(error, Terminated) else "interrupted"
@@ -85,8 +82,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         if error.filename is None or error.errno not in REMEDIES:
             raise  # a mistake of ours
-        print(f"kdg: cannot use {error.filename}: {error.strerror}; {REMEDIES[error.errno]}", file=sys.stderr)
-        return 1
+        path = str(error.filename)
+        # Of a relative path the first folder is the one that a user has named.
+        way_out = REMEDIES[error.errno].format(folder=shlex.quote(path if path.startswith("/") else path.partition("/")[0]))
+        print(f"kdg: cannot use {path}: {error.strerror}; {way_out}", file=sys.stderr)
+        return UsageError.exit_code if isinstance(error, PermissionError) else 1
 
 
 @contextmanager

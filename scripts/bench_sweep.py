@@ -22,7 +22,7 @@ from kdgraph.cli import main as kdg
 from kdgraph.config import RunConfig, compose, plan
 from kdgraph.runner import stages
 from kdgraph.runner.evaluate import evaluate
-from kdgraph.runner.sealed import seal, unseal
+from kdgraph.runner.sealed import add_checksum, check_and_load
 
 WORK = ["dataset=spiral", "method=kdf", "metrics=default", "figures=none", "n_jobs=-1", "hydra/launcher=basic", "save=false"]
 DONE = ["dataset=spiral,circle", "method=kdf,isotonic,sigmoid,gated_isotonic", "figures=none"]
@@ -34,7 +34,7 @@ def main() -> None:
         out = Path(folder)
         with redirect_stdout(StringIO()):
             kdg(["run", *WORK, f"out={out / 'warm'}"])
-        (record,) = (unseal(path.read_bytes()) for path in (out / "warm").glob("*/*/*/result.json"))
+        (record,) = (check_and_load(path.read_bytes()) for path in (out / "warm").glob("*/*/*/result.json"))
         _report("a sweep over a bare loop, 8 runs in one process", *_overhead(out), bar="1.3×")
         _done(record, out / "done", seeds=250)
         command = ["run", "-m", *DONE, "seed=range(0,250)", f"out={out / 'done'}"]
@@ -75,7 +75,7 @@ def _done(record: dict, out: Path, seeds: int) -> None:
         job.run_dir.mkdir(parents=True)
         dataset, method, run_id = job.run_dir.parts[-3:]
         own = {"run_id": run_id, "method": method, "seed": job.config.seed, "dataset": {**record["dataset"], "name": dataset}}
-        (job.run_dir / "result.json").write_bytes(seal({**record, **own}))
+        (job.run_dir / "result.json").write_bytes(add_checksum({**record, **own}))
 
 
 def _timed(arguments: list[str]) -> float:

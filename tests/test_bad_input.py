@@ -397,7 +397,7 @@ def test_row_numbers_without_a_name_are_left_out_and_told(kdg):
     good().to_csv("my.csv")
     code, out, _ = kdg(*CSV, "--json")
     assert code == 0
-    assert warnings_of_the_split(out) == ["dataset.path=my.csv: the first column has no name and numbers the rows; it is left out"]
+    assert warnings_of_the_split(out) == ["my: columns that number the rows are left out: 'Unnamed: 0'; rename one to use it"]
 
 
 def test_a_table_of_all_kinds_of_columns_runs(kdg):

@@ -15,7 +15,7 @@ import pytest
 from kdgraph import cli
 from kdgraph.metrics import METRICS
 from kdgraph.runner.processes import this_process
-from kdgraph.runner.sealed import unseal
+from kdgraph.runner.sealed import check_and_load
 
 TINY = [
     "dataset.n_train=60",
@@ -159,7 +159,7 @@ def test_json_is_the_record_and_nothing_else(kdg, tmp_path):
     code, out, _ = kdg("run", "--json", *TINY)
     record = json.loads(out)
     (path,) = tmp_path.rglob("result.json")
-    assert code == 0 and record == unseal(path.read_bytes())
+    assert code == 0 and record == check_and_load(path.read_bytes())
     code, out, _ = kdg("run", "--json", "-m", *TINY, "seed=0,1")
     assert [r["seed"] for r in json.loads(out)] == [0, 1]
     assert json.loads(out)[0] == record  # a run in a sweep is the same directory
@@ -223,7 +223,8 @@ def test_a_claim_that_was_left_behind_with_its_record_goes(kdg):
 @pytest.mark.parametrize(
     ("number", "way_out"),
     [
-        (errno.EROFS, "Read-only file system; change the rights of the file or of its folder, or name another one"),
+        (errno.EACCES, "Permission denied; its owner can open it with 'chmod -R a+rX shared'"),
+        (errno.EROFS, "Read-only file system; name a folder that can be written"),
         (errno.ENOSPC, "No space left on device; free some space, and give the same command again"),
         (errno.ESTALE, "Stale file handle; the file system lost it; give the same command again"),
     ],
@@ -233,7 +234,17 @@ def test_an_error_of_the_operating_system_is_one_line(kdg, monkeypatch, number, 
         raise OSError(number, os.strerror(number), "shared/result.json")
 
     monkeypatch.setattr(cli, "_verb", fail)
-    assert kdg("table") == (1, "", f"kdg: cannot use shared/result.json: {way_out}\n")
+    code = 2 if number == errno.EACCES else 1
+    assert kdg("table") == (code, "", f"kdg: cannot use shared/result.json: {way_out}\n")
+
+
+def test_a_permission_error_without_a_file_keeps_its_traceback(kdg, monkeypatch):
+    def fail(arguments: list[str]) -> int:
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(cli, "_verb", fail)
+    with pytest.raises(PermissionError):
+        kdg("table")
 
 
 def test_an_error_of_the_program_keeps_its_traceback(kdg, monkeypatch):

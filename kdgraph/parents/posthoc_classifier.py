@@ -52,7 +52,8 @@ class PostHocClassifier(ClassifierMixin, PostHoc):
     ):
         """Fit the parent on X (Float[n, d], images Float[n, c, h, w] or a data frame) and y, and what comes after it on calibration rows.
 
-        After a frozen parent, X and y are its training rows, and ``X_calibration`` and ``y_calibration`` rows that it was not fitted on.
+        After a frozen parent, give ``X_calibration`` and ``y_calibration``, rows that it was not fitted on, beside its training
+        rows X and y; without them X and y count as rows that it was not fitted on, and calibrate, with a warning.
 
         ``sample_weight``, Float[n], goes with the rows of X, also with those that are held out of them; ``sample_weight_calibration``,
         Float[m], with those of ``X_calibration``: by class, say, where other classes are met in use as often (label shift).

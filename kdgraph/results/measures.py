@@ -12,7 +12,7 @@ from typing import Any, Literal
 from kdgraph.errors import UsageError, did_you_mean
 from kdgraph.metrics.registry import Better
 from kdgraph.results.filters import as_text, flat
-from kdgraph.results.numbers import scale_of
+from kdgraph.results.numbers import tie_scale
 from kdgraph.results.origins import contents
 from kdgraph.wording import reads_as_number
 
@@ -130,7 +130,7 @@ class Measure:
     @property
     def scale(self) -> float:
         """What its numbers are computed from: confidences and shares have a scale of 1, numbers in units of y none of their own."""
-        return scale_of(self.about.unit)
+        return tie_scale(self.about.unit)
 
     @property
     def ideal(self) -> Ideal:

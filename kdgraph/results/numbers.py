@@ -15,7 +15,7 @@ DIMENSIONLESS = (None, "nats", "rows")
 """Units of metrics whose numbers do not change with the unit of the target."""
 
 
-def scale_of(unit: str | None) -> float:
+def tie_scale(unit: str | None) -> float:
     """Return 1 for numbers without a dimension, and 0 for those in a unit, such as that of y, in which any number may be small."""
     return 1.0 if unit in DIMENSIONLESS else 0.0
 
@@ -55,7 +55,7 @@ def without_dust(value: float, unit: str | None) -> float:
     >>> without_dust(1e-17, None), without_dust(1e-17, "units of y")
     (0.0, 1e-17)
     """
-    return 0.0 if abs(value) <= NOISE * scale_of(unit) else value
+    return 0.0 if abs(value) <= NOISE * tie_scale(unit) else value
 
 
 def is_tie(first: float, second: float, unit: str | None) -> bool:
@@ -64,7 +64,7 @@ def is_tie(first: float, second: float, unit: str | None) -> bool:
     >>> is_tie(0.1 + 0.2, 0.3, None), is_tie(1e-7, 2e-7, "units of y"), is_tie(1e-17, 2e-17, None)
     (True, False, True)
     """
-    return abs(first - second) <= NOISE * max(abs(first), abs(second), scale_of(unit))
+    return abs(first - second) <= NOISE * max(abs(first), abs(second), tie_scale(unit))
 
 
 def numbers_apart(values: Mapping[str, float | None], unit: str | None = None, digits: int = 3) -> dict[str, str]:

@@ -16,7 +16,7 @@ from kdgraph.results.filters import parse, refuse_unknown
 from kdgraph.results.origins import PresentFiles, hidden_differences
 from kdgraph.run_config import RECORD_SCHEMA
 from kdgraph.runner.rundir import RECORD, is_current, unsealed
-from kdgraph.runner.sealed import Damaged, unseal
+from kdgraph.runner.sealed import ChecksumError, check_and_load
 from kdgraph.runner.watch import Watch
 from kdgraph.wording import counted, some
 
@@ -135,8 +135,8 @@ class _Read:
             self.damaged.append(path)
             return
         try:
-            record = unseal(content)
-        except Damaged:
+            record = check_and_load(content)
+        except ChecksumError:
             if (earlier := unsealed(content)) is None:
                 self.damaged.append(path)
             else:

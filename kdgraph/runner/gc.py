@@ -14,7 +14,7 @@ from pathlib import Path
 
 from kdgraph.runner.claim import clear, is_claimed
 from kdgraph.runner.rundir import HELD, RECORD, RunDir, unsealed
-from kdgraph.runner.sealed import Damaged, unseal
+from kdgraph.runner.sealed import ChecksumError, check_and_load
 from kdgraph.runner.store import CLAIM, FOLDER, SUFFIX
 
 _OF_ENTRY = re.compile(r"\.?([0-9a-f]{24})\.")
@@ -38,7 +38,7 @@ def garbage(out: Path) -> list[Garbage]:
     return sorted((each for each in found if each), key=lambda each: (each.kind, each.path))
 
 
-def damaged(out: Path) -> list[str]:
+def damaged_records(out: Path) -> list[str]:
     """Return a line on each record below ``out`` that is not as it was written: which entries its run needs is not known."""
     return [line for run in _runs(out) if (line := RunDir(run).damage())]
 
@@ -85,8 +85,8 @@ def _names(path: Path) -> list[str]:
     except OSError:
         return []
     try:
-        named = unseal(content).get("store")
-    except Damaged:
+        named = check_and_load(content).get("store")
+    except ChecksumError:
         named = (unsealed(content) or {}).get("store")
     return list(named.values()) if isinstance(named, dict) else []
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from kdgraph.config import Job, Plan
 from kdgraph.run_config import Read, RunConfig, what_is_read
-from kdgraph.runner.sealed import Damaged, seal, unseal
+from kdgraph.runner.sealed import ChecksumError, add_checksum, check_and_load
 
 KEPT = 4
 """Indices of other configurations that stay beside the one in use."""
@@ -67,15 +67,15 @@ def _read(path: Path) -> dict[str, Any]:
         return {}
     found = {}
     for line in lines:
-        with suppress(Damaged):
-            entry = unseal(line)
+        with suppress(ChecksumError):
+            entry = check_and_load(line)
             found[entry["key"]] = entry
     return found
 
 
 def _line(key: str, config: RunConfig) -> bytes:
     files = [[*astuple(read), read.stamp(), read.digest()] for read in what_is_read(config.science()).values()]
-    return seal({"key": key, "run_dir": str(config.run_dir), "files": files}, indent=None) + b"\n"
+    return add_checksum({"key": key, "run_dir": str(config.run_dir), "files": files}, indent=None) + b"\n"
 
 
 def _as_it_was(files: Iterable[Any], seen: dict[str, bool]) -> bool:

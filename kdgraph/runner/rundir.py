@@ -15,7 +15,7 @@ from kdgraph.errors import CannotWrite, KdgError
 from kdgraph.run_config import RECORD_SCHEMA
 from kdgraph.runner.claim import claim, clear, is_claimed
 from kdgraph.runner.files import sweep_leftovers, write_atomically
-from kdgraph.runner.sealed import Damaged, file_checksum, seal, unseal
+from kdgraph.runner.sealed import ChecksumError, add_checksum, check_and_load, file_checksum
 from kdgraph.runner.store import CODE_SCHEMA
 from kdgraph.runner.watch import Watch
 
@@ -63,8 +63,8 @@ class RunDir:
     def record(self) -> dict[str, Any] | None:
         """Return the record of the finished run, or None where there is none, none that is whole, or one of earlier code."""
         try:
-            record = unseal((self.path / RECORD).read_bytes())
-        except (FileNotFoundError, NotADirectoryError, Damaged):  # a power cut may leave an empty file: not done
+            record = check_and_load((self.path / RECORD).read_bytes())
+        except (FileNotFoundError, NotADirectoryError, ChecksumError):  # a power cut may leave an empty file: not done
             return None
         return record if is_current(record) else None
 
@@ -75,8 +75,8 @@ class RunDir:
         except (FileNotFoundError, NotADirectoryError):
             return None
         try:
-            unseal(content)
-        except Damaged as error:
+            check_and_load(content)
+        except ChecksumError as error:
             if unsealed(content) is None:
                 return f"{self.path / RECORD} is damaged ({error}); a run sets it aside as {RECORD}{ASIDE} and makes it again"
         return None
@@ -132,12 +132,12 @@ class RunDir:
 
     def hold(self, entries: Mapping[str, str]) -> None:
         """From now on these entries of the store are this run's own, by stage; they stay its own by the record."""
-        write_atomically(self.path / HELD, seal({"store": entries}))
+        write_atomically(self.path / HELD, add_checksum({"store": entries}))
 
     def finish(self, record: dict[str, Any]) -> None:
         """Mark the run as done."""
         (self.path / "error.txt").unlink(missing_ok=True)
-        write_atomically(self.path / RECORD, seal(record))
+        write_atomically(self.path / RECORD, add_checksum(record))
         (self.path / HELD).unlink(missing_ok=True)
 
     def fail(self, error: Exception) -> None:

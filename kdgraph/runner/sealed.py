@@ -13,11 +13,11 @@ _END = re.compile(rb'"checksum": "([0-9a-f]{64})"\n?\}\Z')
 """The last member of a sealed object, and whatever closes it."""
 
 
-class Damaged(ValueError):
+class ChecksumError(ValueError):
     """The content is not what was written, or was never sealed."""
 
 
-def seal(value: Mapping[str, Any], indent: int | None = 1) -> bytes:
+def add_checksum(value: Mapping[str, Any], indent: int | None = 1) -> bytes:
     """Return ``value`` as JSON whose last member is the SHA-256 of all bytes before it.
 
     Parameters
@@ -31,24 +31,24 @@ def seal(value: Mapping[str, Any], indent: int | None = 1) -> bytes:
     return f"{before}{name}{digest}{end}".encode()
 
 
-def unseal(content: bytes) -> dict[str, Any]:
-    """Return the values that :func:`seal` was given.
+def check_and_load(content: bytes) -> dict[str, Any]:
+    """Return the values that :func:`add_checksum` was given.
 
     Raises
     ------
-    Damaged
+    ChecksumError
         The checksum is not there, or is not that of the content.
 
     Examples
     --------
-    >>> unseal(seal({"seed": 3}))
+    >>> check_and_load(add_checksum({"seed": 3}))
     {'seed': 3}
     """
     found = _END.search(content)
     if found is None:
-        raise Damaged("it has no checksum at its end")
+        raise ChecksumError("it has no checksum at its end")
     if hashlib.sha256(content[: found.start()]).hexdigest() != found[1].decode():
-        raise Damaged("its checksum does not fit")
+        raise ChecksumError("its checksum does not fit")
     value = json.loads(content)
     del value["checksum"]
     return value

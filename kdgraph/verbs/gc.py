@@ -31,9 +31,9 @@ def main(arguments: list[str]) -> int:
     out = Path(args.out)
     if not out.is_dir():
         raise UsageError(f"--out {out}: there is no such folder")
-    from kdgraph.runner.gc import damaged, delete, garbage
+    from kdgraph.runner.gc import damaged_records, delete, garbage
 
-    for line in damaged(out):
+    for line in damaged_records(out):
         print(f"kdg: {line}", file=sys.stderr)
     files = garbage(out)
     print(_told(files, out))

@@ -12,7 +12,7 @@ import pytest
 
 from kdgraph.results.records import Found
 from kdgraph.run_config import RECORD_SCHEMA
-from kdgraph.runner.sealed import seal
+from kdgraph.runner.sealed import add_checksum
 from kdgraph.runner.store import CODE_SCHEMA
 from tests.results.about_metrics import about_metrics
 
@@ -108,7 +108,7 @@ def write(folder: Path, records: Iterable[Record]) -> Path:
     for each in records:
         run = folder / "outputs" / each["dataset"]["name"] / each["method"] / each["run_id"]
         run.mkdir(parents=True)
-        (run / "result.json").write_bytes(seal(each))
+        (run / "result.json").write_bytes(add_checksum(each))
     return folder / "outputs"
 
 

@@ -13,7 +13,7 @@ from kdgraph.cli import main
 from kdgraph.errors import UsageError
 from kdgraph.results.records import find, without_collection
 from kdgraph.run_config import RECORD_SCHEMA
-from kdgraph.runner.sealed import seal, unseal
+from kdgraph.runner.sealed import add_checksum, check_and_load
 
 
 def places(found) -> list[tuple[str, str, int]]:
@@ -25,14 +25,14 @@ def test_runs_come_by_data_set_method_and_seed_as_a_number(record, outputs) -> N
     found = find(out)
     assert places(found) == [("a", "isotonic", 11), ("a", "kdf", 9), ("a", "kdf", 10), ("b", "kdf", 0)]
     assert all((one.path / "result.json").exists() for one in found)
-    assert found[0].record == unseal((found[0].path / "result.json").read_bytes())
+    assert found[0].record == check_and_load((found[0].path / "result.json").read_bytes())
 
 
 def test_a_folder_at_any_level_will_do_and_hidden_ones_are_not_looked_into(record, outputs) -> None:
     out = outputs([record("a", seed=s) for s in (0, 1)] + [record("b")])
     hidden = out / ".store" / "fit" / "x"
     hidden.mkdir(parents=True)
-    (hidden / "result.json").write_bytes(seal(record("c")))
+    (hidden / "result.json").write_bytes(add_checksum(record("c")))
     assert len(find(out)) == 3
     assert places(find(out / "a")) == [("a", "kdf", 0), ("a", "kdf", 1)]
     (one,) = find(out / "b")
@@ -128,7 +128,5 @@ def test_a_closed_folder_is_one_line_for_every_verb(monkeypatch, capsys, tmp_pat
 
     monkeypatch.setattr("kdgraph.results.records.find", closed)
     assert main(["table", "--out", str(tmp_path)]) == 2
-    assert (
-        capsys.readouterr().err
-        == f"kdg: {tmp_path}/secret is closed to you; its owner can open it with 'chmod -R a+rX {tmp_path}/secret'\n"
-    )
+    way_out = f"its owner can open it with 'chmod -R a+rX {tmp_path}/secret'"
+    assert capsys.readouterr().err == f"kdg: cannot use {tmp_path}/secret: Permission denied; {way_out}\n"

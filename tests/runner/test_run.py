@@ -15,7 +15,7 @@ from kdgraph.persistence.archive import unpack
 from kdgraph.runner.record import json_safe
 from kdgraph.runner.run import run
 from kdgraph.runner.rundir import RunDir
-from kdgraph.runner.sealed import unseal
+from kdgraph.runner.sealed import check_and_load
 from kdgraph.runner.stages import calibrate, fit, split, stage_rng
 from kdgraph.runner.store import Store
 from kdgraph.runner.stored import stage_keys
@@ -48,7 +48,7 @@ def test_the_record_is_complete(small):
     assert record["dataset"]["n_calibration"] == 26 and record["dataset"]["classes"] == [0, 1] and sum(record["dataset"]["prior"]) == 1
     assert set(record["seconds"]) == {"split", "fit", "calibrate", "evaluate", "figures"} == set(record["peak_memory_mb"])
     assert record["learnt"]["calibrator"]["n_polytopes"] > 0 and 0 <= record["learnt"]["calibrator"]["singleton_share"] <= 1
-    assert record == unseal((config.run_dir / "result.json").read_bytes())
+    assert record == check_and_load((config.run_dir / "result.json").read_bytes())
 
 
 def test_every_metric_is_there_for_parent_and_calibrated(small):

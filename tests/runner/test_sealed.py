@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdgraph.runner.sealed import Damaged, file_checksum, seal, unseal
+from kdgraph.runner.sealed import ChecksumError, add_checksum, check_and_load, file_checksum
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(st.characters(codec="utf-8")),
@@ -19,22 +19,22 @@ VALUES = st.recursive(
 
 @given(st.dictionaries(st.text(st.characters(codec="utf-8")).filter(lambda key: key != "checksum"), VALUES), st.sampled_from([None, 1]))
 def test_what_is_sealed_is_read_back_and_is_json(value, indent):
-    content = seal(value, indent)
-    assert unseal(content) == value
+    content = add_checksum(value, indent)
+    assert check_and_load(content) == value
     checksum = json.loads(content).pop("checksum")
     assert len(checksum) == 64 and (indent or b"\n" not in content)
 
 
 @pytest.mark.parametrize("indent", [None, 1])
 def test_any_changed_bit_is_noticed(indent):
-    content = seal({"error": 0.04, "name": "é", "nested": {"checksum": "no"}}, indent)
+    content = add_checksum({"error": 0.04, "name": "é", "nested": {"checksum": "no"}}, indent)
     assert json.loads(content)["nested"] == {"checksum": "no"}
     for place in range(len(content)):
         for bit in range(8):
             changed = bytearray(content)
             changed[place] ^= 1 << bit
-            with pytest.raises(Damaged):
-                unseal(bytes(changed))
+            with pytest.raises(ChecksumError):
+                check_and_load(bytes(changed))
 
 
 @pytest.mark.parametrize(
@@ -42,15 +42,15 @@ def test_any_changed_bit_is_noticed(indent):
     [b"", b"{}", b"[]", b"null", b'{"seed": 1}', b"\xff\xfe\x00", b"[" * 100_000, b'{"a": NaN}', b"9" * 10_000, b'"checksum": ""}'],
 )
 def test_what_was_never_sealed_is_damaged(content):
-    with pytest.raises(Damaged, match=r"^it has no checksum at its end$"):
-        unseal(content)
+    with pytest.raises(ChecksumError, match=r"^it has no checksum at its end$"):
+        check_and_load(content)
 
 
 def test_a_part_is_damaged_and_so_is_what_was_put_together_of_two():
-    first, second = seal({"seed": 1}), seal({"seed": 2})
+    first, second = add_checksum({"seed": 1}), add_checksum({"seed": 2})
     for content in (first[:-40], first[5:], first + second, first[:8] + second[8:-20] + first[-20:]):
-        with pytest.raises(Damaged):
-            unseal(content)
+        with pytest.raises(ChecksumError):
+            check_and_load(content)
 
 
 def test_a_file_that_is_not_there_has_no_digest(tmp_path):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kdgraph.runner.rundir import RunDir
-from kdgraph.runner.sealed import seal, unseal
+from kdgraph.runner.sealed import add_checksum, check_and_load
 
 TINY = ["dataset.n_train=60", "dataset.n_test=40", "parent.n_estimators=5", "ood=none", "metrics=default", "figures=none", "n_jobs=1"]
 RUN = [*TINY, "calibrator=isotonic", "+metrics.test.risk_coverage={}"]
@@ -26,7 +26,7 @@ def run_dir(kdg, tmp_path) -> Path:
 
 
 def metrics(run_dir: Path) -> list:
-    return unseal((run_dir / "result.json").read_bytes())["metrics"]
+    return check_and_load((run_dir / "result.json").read_bytes())["metrics"]
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff\x00\xfe", b"[1, 2]", b'"text"', b'{"schema": 7}', b'{"a": NaN}', b"[" * 100_000])
@@ -52,7 +52,7 @@ def test_a_damaged_record_is_told_in_one_line_set_aside_and_made_again(kdg, run_
 
 def test_a_changed_digit_is_no_number_of_a_table(kdg, run_dir):
     path = run_dir / "result.json"
-    record = unseal(path.read_bytes())
+    record = check_and_load(path.read_bytes())
     number = f'"value": {record["metrics"][0]["value"]}'
     path.write_bytes(path.read_bytes().replace(number.encode(), b'"value": 9.04', 1))
     assert json.loads(path.read_bytes())["metrics"][0]["value"] == 9.04
@@ -78,21 +78,21 @@ def test_a_changed_prediction_is_noticed_by_the_run_that_finds_it_done(kdg, run_
 
 def test_a_record_of_earlier_code_is_left_out_and_made_again(kdg, run_dir):
     path = run_dir / "result.json"
-    record = unseal(path.read_bytes())
-    path.write_bytes(seal(record | {"code": record["code"] | {"fit": 0}}))
+    record = check_and_load(path.read_bytes())
+    path.write_bytes(add_checksum(record | {"code": record["code"] | {"fit": 0}}))
     assert kdg("table")[2].splitlines()[0] == (
         "kdg: left out of outputs: 1 run of other code than this kdgraph's; the same kdg run makes them again"
     )
     assert "0 done, 1 to do" in kdg("plan", *SWEEP)[1]
     assert kdg("run", *SWEEP)[::2] == (0, "")
-    assert unseal(path.read_bytes())["code"] == record["code"] and not path.with_name("result.json.damaged").exists()
+    assert check_and_load(path.read_bytes())["code"] == record["code"] and not path.with_name("result.json.damaged").exists()
 
 
 @pytest.mark.parametrize("name", ["result.json", "predictions.parquet", "tables/risk_coverage.csv", "error.txt", "stages.json", "index"])
 def test_flipped_bits_in_any_file_end_no_command_in_a_traceback(kdg, run_dir, name):
     path = next(Path("outputs/.sweeps").glob("index-*")) if name == "index" else run_dir / name
     if not path.exists():
-        path.write_bytes(b"ValueError: \xe2\x82\xac\n\ntraceback" if name == "error.txt" else seal({"store": {"fit": "fit/0.kdg"}}))
+        path.write_bytes(b"ValueError: \xe2\x82\xac\n\ntraceback" if name == "error.txt" else add_checksum({"store": {"fit": "fit/0.kdg"}}))
     whole, expected, draw = path.read_bytes(), metrics(run_dir), random.Random(name)
     for _ in range(4):
         changed = bytearray(whole)

@@ -15,7 +15,7 @@ from kdgraph.runner.claim import claim
 from kdgraph.runner.gc import garbage
 from kdgraph.runner.processes import this_process
 from kdgraph.runner.run import run
-from kdgraph.runner.sealed import seal
+from kdgraph.runner.sealed import add_checksum
 
 TINY = ["dataset.n_train=60", "dataset.n_test=40", "parent.n_estimators=5", "ood=none", "metrics=default", "figures=none", "n_jobs=1"]
 KEY = "a" * 24
@@ -112,7 +112,7 @@ def test_what_a_run_at_work_will_ask_for_stays(kdg, configs, tmp_path):
     add(out, f"fit/{KEY}.kdg", f"calibrate/{KEY}.training")
     run_dir.mkdir()
     held = {"fit": f"fit/{KEY}.kdg", "calibrate": f"calibrate/{KEY}.kdg"}
-    (run_dir / "stages.json").write_bytes(seal({"store": held}))
+    (run_dir / "stages.json").write_bytes(add_checksum({"store": held}))
     with claim(run_dir / "running.json", print):
         assert garbage(out) == []
     assert [each.path.name for each in garbage(out)] == [f"{KEY}.training", f"{KEY}.kdg"]
@@ -125,7 +125,7 @@ def test_what_became_needed_while_it_was_asked_stays(kdg, configs, tmp_path, mon
     def agree(prompt: str) -> str:
         run_dir = configs[0].run_dir.with_name("finished_meanwhile")
         run_dir.mkdir()
-        (run_dir / "result.json").write_bytes(seal({"store": {"fit": f"fit/{KEY}.kdg"}}))
+        (run_dir / "result.json").write_bytes(add_checksum({"store": {"fit": f"fit/{KEY}.kdg"}}))
         return "y"
 
     monkeypatch.setattr("builtins.input", agree)

@@ -116,7 +116,7 @@ def separator_of(given: str) -> str:
     return separator
 
 
-def layout_of(file: IO[bytes], codec: str, separator: str | None, default: str, where: str) -> Delimited:
+def delimited_layout(file: IO[bytes], codec: str, separator: str | None, default: str, where: str) -> Delimited:
     """Return how a file is read, by its first lines.
 
     Parameters

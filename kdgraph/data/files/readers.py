@@ -14,7 +14,7 @@ import pandas as pd
 
 from kdgraph.data.dataset import Kind
 from kdgraph.data.files.arff import frame_of_arff
-from kdgraph.data.files.delimited import MISSING_CELLS, Format, layout_of
+from kdgraph.data.files.delimited import MISSING_CELLS, Format, delimited_layout
 from kdgraph.data.files.paths import BROKEN, OPENERS, check_text, open_bytes, said, suffix_of, unreadable
 from kdgraph.data.files.whole_numbers import frame_of_arrow, with_whole_numbers
 from kdgraph.errors import DataError
@@ -75,7 +75,7 @@ def index_as_columns(where: str, frame: pd.DataFrame) -> pd.DataFrame:
 
 def _read_csv(path: Path, form: Format, codec: str, default: str) -> pd.DataFrame:
     with open_bytes(path) as file:
-        layout = layout_of(file, codec, form.separator, default, said(path))
+        layout = delimited_layout(file, codec, form.separator, default, said(path))
     layout.refuse_other_separator(said(path))
     names = layout.names
     try:
@@ -89,13 +89,13 @@ def _read_csv(path: Path, form: Format, codec: str, default: str) -> pd.DataFram
         nameless = np.isin(np.arange(len(names)), list(layout.nameless))
         frame.columns = names  # pandas would rename a name that stands twice
 
-    def as_text(positions: list[int]) -> pd.DataFrame:
+    def cells_as_text(positions: list[int]) -> pd.DataFrame:
         with open_bytes(path) as file:
             return pd.read_csv(file, **layout.options, usecols=positions, dtype=str)
 
-    frame = with_whole_numbers(frame, as_text, MISSING_CELLS, form.identifiers)
+    frame = with_whole_numbers(frame, cells_as_text, MISSING_CELLS, form.identifiers)
     left_open = nameless & frame.isna().all().to_numpy()  # which come of separators at the ends of lines
-    return _without_row_numbers(path, frame.loc[:, ~left_open], nameless[~left_open])
+    return frame.loc[:, ~left_open]
 
 
 def text_of_column(path: Path, form: Format, name: str) -> pd.Series | None:
@@ -117,7 +117,7 @@ def text_of_column(path: Path, form: Format, name: str) -> pd.Series | None:
     if suffix not in (".csv", ".tsv"):
         return None
     with open_bytes(path) as file:
-        layout = layout_of(file, check_text(path, form.encoding), form.separator, default_separator(suffix), said(path))
+        layout = delimited_layout(file, check_text(path, form.encoding), form.separator, default_separator(suffix), said(path))
     options = {**layout.options, "dtype": str, "na_filter": False}
     with open_bytes(path) as file:
         return pd.read_csv(file, usecols=[layout.names.index(name)], **options).iloc[:, 0].str.strip()
@@ -134,16 +134,6 @@ def _not_a_table(path: Path, error: BaseException, separator: str, n_names: int)
     return DataError(
         f"{said(path)} is no table with {shown} between cells: {cells}; see dataset.separator, and quote cells that contain it"
     )
-
-
-def _without_row_numbers(path: Path, frame: pd.DataFrame, nameless: np.ndarray) -> pd.DataFrame:
-    """Without a first column that has no name and numbers the rows, as pandas and R write it: it would tell the order of the rows."""
-    if frame.shape[1] > 1 and nameless[0] and len(frame) and frame.iloc[:, 0].dtype.kind == "i":
-        first = frame.iloc[:, 0]
-        if first.iloc[0] in (0, 1) and (first.diff().iloc[1:] == 1).all():
-            warnings.warn(f"{said(path)}: the first column has no name and numbers the rows; it is left out", stacklevel=2)
-            return frame.iloc[:, 1:]
-    return frame
 
 
 def _read_arff(path: Path, codec: str) -> Read:

@@ -111,11 +111,11 @@ def from_frame(
     from kdgraph.data.frames.groups import groups_of
     from kdgraph.data.frames.row_numbers import without_row_numbers
     from kdgraph.data.frames.targets import encode_target, facts_of_task, target_column
-    from kdgraph.data.frames.wording import Given
+    from kdgraph.data.frames.wording import ColumnLists
 
     frame = _with_text_names(name, frame)
     _check_names(name, frame, target, options)
-    given = Given(options.drop, options.categorical, options.parse_dates, options.missing)
+    given = ColumnLists(options.drop, options.categorical, options.parse_dates, options.missing)
     frame, date_formats = with_dates(name, frame, given, options.date_format)
     kinds: dict[str, Kind] = {**(feature_kinds or {}), **dict.fromkeys(options.categorical, "categorical")}
     targets = names_of(target)
@@ -173,22 +173,22 @@ def names_of(columns: Column | Sequence[Column] | None) -> list[str]:
     >>> names_of("age"), names_of([2019, "a,b"]), names_of(None)
     (['age'], ['2019', 'a,b'], [])
     """
-    named = as_text(columns)
+    named = names_as_text(columns)
     return [] if named is None else [named] if isinstance(named, str) else list(named)
 
 
 @overload
-def as_text(columns: Column) -> str: ...
+def names_as_text(columns: Column) -> str: ...
 @overload
-def as_text(columns: Sequence[Column]) -> list[str]: ...
+def names_as_text(columns: Sequence[Column]) -> list[str]: ...
 @overload
-def as_text(columns: None) -> None: ...
+def names_as_text(columns: None) -> None: ...
 @overload
-def as_text(columns: Column | Sequence[Column]) -> str | list[str]: ...
-def as_text(columns: Any) -> Any:
+def names_as_text(columns: Column | Sequence[Column]) -> str | list[str]: ...
+def names_as_text(columns: Any) -> Any:
     """Return names of columns as text where they are numbers: one, several in a list, or None. All else stays, to be refused."""
     if isinstance(columns, Sequence) and not isinstance(columns, str):
-        return [as_text(column) for column in columns]
+        return [names_as_text(column) for column in columns]
     return str(columns) if isinstance(columns, Real) and not isinstance(columns, bool) else columns
 
 

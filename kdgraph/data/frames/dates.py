@@ -11,7 +11,7 @@ import pandas as pd
 from pandas.api.types import is_datetime64_any_dtype, is_timedelta64_dtype
 
 from kdgraph.data.frames.missing import Missing, plain
-from kdgraph.data.frames.wording import Given, NamedColumn
+from kdgraph.data.frames.wording import ColumnLists, NamedColumn
 from kdgraph.errors import DataError
 from kdgraph.overrides import override
 from kdgraph.wording import some
@@ -93,7 +93,7 @@ def formats_of(column: pd.Series) -> list[str]:
     return [form for form in read if form in distinct.values()]
 
 
-def with_dates(table: str, frame: pd.DataFrame, given: Given, form: str | None) -> tuple[pd.DataFrame, dict[str, str]]:
+def with_dates(table: str, frame: pd.DataFrame, given: ColumnLists, form: str | None) -> tuple[pd.DataFrame, dict[str, str]]:
     """Return a table with columns of dates as numbers, see :func:`days_of`, and the format of each of them.
 
     Parameters
@@ -124,7 +124,7 @@ def with_dates(table: str, frame: pd.DataFrame, given: Given, form: str | None) 
     return frame, formats
 
 
-def _only_format(table: str, column: pd.Series, given: Given) -> str:
+def _only_format(table: str, column: pd.Series, given: ColumnLists) -> str:
     found = formats_of(column)
     if len(found) == 1:
         return found[0]
@@ -143,7 +143,7 @@ def _first_odd_row(column: pd.Series) -> int:
     return int(np.flatnonzero(np.isnan(days_of(column, best)) & column.notna().to_numpy())[0])
 
 
-def _no_date(table: str, column: pd.Series, row: int, form: str | None, given: Given) -> DataError:
+def _no_date(table: str, column: pd.Series, row: int, form: str | None, given: ColumnLists) -> DataError:
     cell = str(column.iloc[row])
     others = " like the others" if form in (None, ISO, DURATION) else f" in the format {form}"
     remedy = f"{given.adding('missing', [cell])} reads it as missing"

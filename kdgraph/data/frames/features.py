@@ -16,7 +16,7 @@ from kdgraph.data.frames.dates import is_date_type, way_out
 from kdgraph.data.frames.missing import LARGEST, Missing, plain
 from kdgraph.data.frames.numbers import check_not_merged, exact_numbers, is_number, typed, whole_numbers_of
 from kdgraph.data.frames.text_numbers import Mixture, described, mixture_of, sort_of
-from kdgraph.data.frames.wording import NOTHING, Given, NamedColumn
+from kdgraph.data.frames.wording import NO_LISTS, ColumnLists, NamedColumn
 from kdgraph.errors import DataError
 
 Categories = tuple[str, ...] | None
@@ -30,7 +30,7 @@ MOST_TEXTS = 12
 
 
 def encode_features(
-    table: str, features: pd.DataFrame, kinds: Mapping[str, Kind], given: Given = NOTHING
+    table: str, features: pd.DataFrame, kinds: Mapping[str, Kind], given: ColumnLists = NO_LISTS
 ) -> tuple[np.ndarray, tuple[Categories, ...]]:
     """Encode every column of ``features``.
 
@@ -74,7 +74,7 @@ def _is_plain(dtype: Any) -> bool:
     return isinstance(dtype, np.dtype) and dtype.kind in "biuf"
 
 
-def _encode(table: str, column: pd.Series, kind: Kind | None, missing: Missing, given: Given) -> tuple[np.ndarray, Categories]:
+def _encode(table: str, column: pd.Series, kind: Kind | None, missing: Missing, given: ColumnLists) -> tuple[np.ndarray, Categories]:
     """One column as floats, and the names of its codes."""
     where = NamedColumn(table, str(column.name), given)
     column = typed(column)
@@ -115,8 +115,8 @@ def _encode_text(where: NamedColumn, column: pd.Series, kind: Kind | None, missi
     if found.sort == "date":
         raise _dates_in_text(where, column, words[stays], found, missing)
     if found.sort is not None:
-        few = rows[stays & ~np.isnan(numbers)].sum() > rows[stays].sum() / 2
-        _refuse_or_warn_of_text(where, words[stays], found, words[stays & np.isnan(numbers)].tolist() if few else [])
+        mostly_plain = rows[stays & ~np.isnan(numbers)].sum() > rows[stays].sum() / 2
+        _refuse_or_warn_of_text(where, words[stays], found, words[stays & np.isnan(numbers)].tolist() if mostly_plain else [])
     _check_text(where, words[stays], int(rows[stays].sum()))
     return _codes(column, missing)
 
@@ -237,7 +237,7 @@ def _check_text(where: NamedColumn, words: np.ndarray, rows: int) -> None:
         warnings.warn(f"{where} has a different text in each of {rows} rows and tells nothing of new ones; {way_out}", stacklevel=2)
 
 
-def check_numbers(table: str, X: np.ndarray, columns: Sequence[str], given: Given | None = None) -> None:
+def check_numbers(table: str, X: np.ndarray, columns: Sequence[str], given: ColumnLists | None = None) -> None:
     """Raise DataError if a feature is empty, or has infinity or a number from 1e18 on.
 
     Parameters
@@ -250,13 +250,13 @@ def check_numbers(table: str, X: np.ndarray, columns: Sequence[str], given: Give
     largest = np.fmax(np.fmax.reduce(X, axis=0), -np.fmin.reduce(X, axis=0))
     if (empty := np.isnan(largest)).any():
         names = [columns[j] for j in np.flatnonzero(empty).tolist()]
-        where = NamedColumn(table, names[0], given or NOTHING)
+        where = NamedColumn(table, names[0], given or NO_LISTS)
         way_out = "leave it out of X" if given is None else f"leave it out: {where.dropped(*names[1:])}"
         raise DataError(f"{where} has no value in any row; {way_out}")
     if (wrong := largest >= LARGEST).any():
         j = int(np.flatnonzero(wrong)[0])
         row = int(np.flatnonzero(np.abs(X[:, j]) >= LARGEST)[0])
-        raise _too_large(NamedColumn(table, columns[j], given or NOTHING), row, float(X[row, j]), can_be_read=given is not None)
+        raise _too_large(NamedColumn(table, columns[j], given or NO_LISTS), row, float(X[row, j]), can_be_read=given is not None)
 
 
 def _too_large(where: NamedColumn, row: int, value: float, *, can_be_read: bool) -> DataError:

@@ -78,13 +78,13 @@ def whole_numbers_of(words: Any) -> np.ndarray:
     return np.empty(0, dtype=np.int64) if integers is None else exact_numbers(integers)
 
 
-def labels_of(values: Sequence[Any]) -> np.ndarray:
+def label_array(values: Sequence[Any]) -> np.ndarray:
     """Return labels [n] of one type as an array, in which whole numbers stay integers.
 
     numpy makes floats of integers of which some need the 64th bit and others do not; those are unsigned here or,
     if some are negative, text.
 
-    >>> labels_of([1, 2**64 - 1]).tolist(), labels_of(["a", "b"]).tolist()
+    >>> label_array([1, 2**64 - 1]).tolist(), label_array(["a", "b"]).tolist()
     ([1, 18446744073709551615], ['a', 'b'])
     """
     whole = all(isinstance(value, Integral) and not isinstance(value, bool | np.bool_) for value in values)

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from kdgraph.data.frames.numbers import exact_numbers, is_number
-from kdgraph.data.frames.wording import NOTHING, Given
+from kdgraph.data.frames.wording import NO_LISTS, ColumnLists
 from kdgraph.wording import some
 
 FEWEST_ROWS = 20
@@ -59,7 +59,7 @@ def _all_whole(values: np.ndarray) -> bool:
     return values.dtype.kind in "iu" or bool((values == np.round(values)).all())
 
 
-def without_row_numbers(table: str, features: pd.DataFrame, given: Given = NOTHING) -> pd.DataFrame:
+def without_row_numbers(table: str, features: pd.DataFrame, given: ColumnLists = NO_LISTS) -> pd.DataFrame:
     """Return the features without the index of the table, with a warning; warn of other features that count the rows.
 
     Parameters
@@ -78,7 +78,7 @@ def without_row_numbers(table: str, features: pd.DataFrame, given: Given = NOTHI
     return features
 
 
-def warn_of_counting(table: str, X: pd.DataFrame | np.ndarray, names: Sequence[str], given: Given = NOTHING) -> None:
+def warn_of_counting(table: str, X: pd.DataFrame | np.ndarray, names: Sequence[str], given: ColumnLists = NO_LISTS) -> None:
     """Warn of features of X [n, d] that count the rows in their order; where there is only one, it is meant."""
     if len(X) <= FEWEST_ROWS or X.shape[1] == 1:
         return

@@ -16,7 +16,7 @@ from kdgraph.data.frames.groups import largest_column
 from kdgraph.data.frames.missing import LARGEST, plain
 from kdgraph.data.frames.numbers import check_not_merged, exact_numbers, is_number, typed
 from kdgraph.data.frames.text_numbers import described, mixture_of
-from kdgraph.data.frames.wording import Given
+from kdgraph.data.frames.wording import ColumnLists
 from kdgraph.errors import DataError
 
 Threshold = float | Literal["median"] | None
@@ -70,7 +70,7 @@ def target_column(
 
 
 def encode_target(
-    table: str, target: pd.Series, task: Task = "auto", kind: Kind | None = None, given: Given | None = None
+    table: str, target: pd.Series, task: Task = "auto", kind: Kind | None = None, given: ColumnLists | None = None
 ) -> tuple[np.ndarray, np.ndarray, Literal["classification", "regression"]]:
     """The values of the target.
 
@@ -140,7 +140,7 @@ def _are_fractions_in_text(target: pd.Series) -> bool:
     return bool(np.isfinite(numbers).all() and (numbers != np.round(numbers)).any())
 
 
-def _check_numbers_and_dates(table: str, target: pd.Series, task: Task, given: Given | None) -> None:
+def _check_numbers_and_dates(table: str, target: pd.Series, task: Task, given: ColumnLists | None) -> None:
     """Raise DataError for a target of dates, or of numbers that are written so that they are read as text."""
     where, rest = f"{table}: the target '{target.name}'", "'dataset.task=classification' takes its values as classes"
     kind = infer_dtype(target, skipna=True) if target.dtype == object else ""
@@ -166,7 +166,7 @@ def _check_numbers_and_dates(table: str, target: pd.Series, task: Task, given: G
         raise DataError(f"{wrong}; remove the row for a regression, or {rest}")
 
 
-def _dates(where: str, target: pd.Series, example: object, given: Given | None, rest: str) -> DataError:
+def _dates(where: str, target: pd.Series, example: object, given: ColumnLists | None, rest: str) -> DataError:
     way_out = "write numbers such as days for a regression"
     if given is not None and len(formats_of(target)) == 1:
         way_out = f"{given.adding('parse_dates', [target.name])} turns it into days since 1970-01-01"

@@ -12,7 +12,7 @@ from kdgraph.wording import some
 
 
 @dataclass(frozen=True)
-class Given:
+class ColumnLists:
     """Lists that the user gave of a table, to which advice adds.
 
     An override replaces the whole list under its key. So each one repeats what the list already
@@ -32,7 +32,7 @@ class Given:
     def adding(self, key: Literal["drop", "categorical", "parse_dates", "missing"], values: Iterable[Any]) -> str:
         """Return the override that adds ``values`` to one of the lists.
 
-        >>> print(Given(drop=["id"]).adding("drop", ["zip code"]))
+        >>> print(ColumnLists(drop=["id"]).adding("drop", ["zip code"]))
         'dataset.drop=[id,"zip code"]'
         """
         already = list(getattr(self, key))
@@ -42,7 +42,7 @@ class Given:
         return override(f"dataset.{key}", [*already, *(value for value in added if (type(value), value) not in types)])
 
 
-NOTHING = Given()
+NO_LISTS = ColumnLists()
 """Where the user gave no lists."""
 
 
@@ -57,14 +57,14 @@ class NamedColumn:
 
     Examples
     --------
-    >>> column = NamedColumn("my", "zip code", Given(drop=["id"]))
+    >>> column = NamedColumn("my", "zip code", ColumnLists(drop=["id"]))
     >>> print(f"{column} is empty; leave it out: {column.dropped()}")
     my: column 'zip code' is empty; leave it out: 'dataset.drop=[id,"zip code"]'
     """
 
     table: str
     name: str
-    given: Given = NOTHING
+    given: ColumnLists = NO_LISTS
 
     def __str__(self) -> str:
         return f"{self.table}: column '{self.name}'"

@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from kdgraph.data.dataset import Dataset, Kind, Task
-from kdgraph.data.frames import Column, ColumnOptions, Require, as_text, from_frame, names_of
+from kdgraph.data.frames import Column, ColumnOptions, Require, from_frame, names_as_text, names_of
 from kdgraph.errors import DataError
 from kdgraph.parameters import Count, Range, check_parameters
 
@@ -58,21 +58,21 @@ class OpenmlTable:
         date_format: str | None = None,
     ) -> None:
         self.id = id
-        self.target = as_text(target)
+        self.target = names_as_text(target)
         self.task: Task = task
-        self.drop = as_text(drop)
-        self.categorical = as_text(categorical)
+        self.drop = names_as_text(drop)
+        self.categorical = names_as_text(categorical)
         self.missing = missing
-        self.split_groups = as_text(split_groups)
-        self.split_column = as_text(split_column)
+        self.split_groups = names_as_text(split_groups)
+        self.split_column = names_as_text(split_column)
         self.require: Require = require
         self.task_id = task_id
         self.fold = fold
         self.threshold: float | Literal["median"] | None = threshold
-        self.group = as_text(group)
+        self.group = names_as_text(group)
         self.split_at = split_at
         self.first_numeric = first_numeric
-        self.parse_dates = as_text(parse_dates)
+        self.parse_dates = names_as_text(parse_dates)
         self.date_format = date_format
         self.name = name or f"openml-{id}"
         check_parameters(self)

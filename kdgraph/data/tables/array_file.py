@@ -142,8 +142,8 @@ class ArrayFile:
 
 def _joined(y: np.ndarray, y_test: np.ndarray) -> np.ndarray:
     """Labels [n] and [m] as [n + m]; integers of several types stay integers."""
-    from kdgraph.data.frames.numbers import labels_of
+    from kdgraph.data.frames.numbers import label_array
 
     if y.dtype.kind in "iu" and y_test.dtype.kind in "iu":
-        return labels_of([*y.tolist(), *y_test.tolist()])
+        return label_array([*y.tolist(), *y_test.tolist()])
     return np.concatenate([y, y_test])

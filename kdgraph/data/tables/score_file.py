@@ -203,6 +203,7 @@ class ScoreFile:
 
     def _from_table(self) -> _Read:
         from kdgraph.data.files.readers import read_table
+        from kdgraph.data.frames.row_numbers import without_row_numbers
 
         path = self._found()
         frame = read_table(path, self._form()).frame
@@ -212,7 +213,8 @@ class ScoreFile:
         for key, column in (("target", self.target), *self._named()):
             if column not in frame.columns:
                 raise no_such_column(self.name, key, column, list(frame.columns))
-        columns = [column for column in frame.columns if column not in (self.target, self.split_column, self.group)]
+        others = [column for column in frame.columns if column not in (self.target, self.split_column, self.group)]
+        columns = list(without_row_numbers(self.name, frame[others]).columns)
         layers = {name: frame[[column for column in columns if re.fullmatch(f"{re.escape(name)}[0-9]+", column)]] for name in self.features}
         if missing := [name for name, found in layers.items() if not found.shape[1]]:
             rule = f"no column is '{missing[0]}' with a number behind it (dataset.features)"

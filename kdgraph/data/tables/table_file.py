@@ -14,7 +14,7 @@ import numpy as np
 from kdgraph.data.dataset import Dataset, Task
 from kdgraph.data.files.delimited import Format
 from kdgraph.data.files.paths import existing, file_stem, itself, said, sha256_of, suffix_of
-from kdgraph.data.frames import Column, ColumnOptions, Require, as_text, from_frame
+from kdgraph.data.frames import Column, ColumnOptions, Require, from_frame, names_as_text
 from kdgraph.data.frames.roles import roles_of_indices
 from kdgraph.errors import DataError
 from kdgraph.parameters import Count, check_parameters
@@ -65,22 +65,22 @@ class TableFile:
         date_format: str | None = None,
     ) -> None:
         self.path = path
-        self.target = as_text(target)
+        self.target = names_as_text(target)
         self.task: Task = task
-        self.drop = as_text(drop)
-        self.categorical = as_text(categorical)
+        self.drop = names_as_text(drop)
+        self.categorical = names_as_text(categorical)
         self.missing = missing
-        self.split_groups = as_text(split_groups)
-        self.split_column = as_text(split_column)
+        self.split_groups = names_as_text(split_groups)
+        self.split_column = names_as_text(split_column)
         self.require: Require = require
         self.encoding = encoding
         self.separator = separator
         self.indices = indices
         self.threshold: float | Literal["median"] | None = threshold
-        self.group = as_text(group)
+        self.group = names_as_text(group)
         self.split_at = split_at
         self.first_numeric = first_numeric
-        self.parse_dates = as_text(parse_dates)
+        self.parse_dates = names_as_text(parse_dates)
         self.date_format = date_format
         self.name = file_stem(path) if name is None else name
         check_parameters(self)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kdgraph.answers import COLUMNS, Model
-from kdgraph.data.frames.numbers import labels_of
+from kdgraph.data.frames.numbers import label_array
 from kdgraph.errors import DataError, UsageError
 from kdgraph.metrics import TopLabel
 from kdgraph.runner.files import temporary_beside, told_in_one_line
@@ -31,7 +31,6 @@ BLOCK = 4096
 may depend on how many rows it has."""
 BLOCK_BYTES, MOST_BLOCKS = 16_000_000, 8
 """A block has fewer rows where they are wide, such as images; so many blocks are in memory at once, at most."""
-OUTPUTS = (".parquet", ".pq", ".csv")
 OUTPUT = "--output"
 _AGAIN = "do the run again with force=true"
 
@@ -153,7 +152,7 @@ def _predicted(saved: Saved, found: Block, start: int, block: int, path: Path) -
 
 def _columns(saved: Saved, X: np.ndarray, groups: np.ndarray | None) -> dict[str, np.ndarray]:
     """What the model says of one block, column by column."""
-    model, classes = saved.model, labels_of(saved.schema.classes)
+    model, classes = saved.model, label_array(saved.schema.classes)
     answers = [answer for answer in ("proba", "top", "distribution") if model.gives(answer)]
     said = model.ask([*answers, *(["ood_score"] if saved.schema.scores_rows else [])], X, groups)
     columns: dict[str, np.ndarray] = {}

@@ -14,7 +14,7 @@ import numpy as np
 from kdgraph.answers import Model
 from kdgraph.data.dataset import Dataset, Splits
 from kdgraph.data.files.paths import existing, said, sha256_of
-from kdgraph.data.frames import as_text, names_of
+from kdgraph.data.frames import names_as_text, names_of
 from kdgraph.data.scaling import Scaling
 from kdgraph.data.tables.probabilities import ScoreKind as KindOfClassScores
 from kdgraph.errors import DataError
@@ -158,7 +158,7 @@ def schema_of(config: RunConfig, splits: Splits, model: Model) -> Schema:
     text = _text(node, train)
     return Schema(
         dataset=str(node["name"]),
-        target=as_text(node.get("target")),
+        target=names_as_text(node.get("target")),
         features=[] if text else named,
         shape=list(train.X.shape[1:]),
         text=text,
@@ -183,7 +183,7 @@ def _groups(node: Mapping[str, Any], splits: Splits, model: Model) -> Groups | N
         return None
     names, group = list(splits.train.group_names), node.get("group")
     columns = names_of(ARRAY_OF_GROUPS if group is None else group)
-    several = group is not None and not isinstance(as_text(group), str)
+    several = group is not None and not isinstance(names_as_text(group), str)
     return Groups([Feature(column) for column in columns] if several else [Feature(columns[0], names)], names)
 
 

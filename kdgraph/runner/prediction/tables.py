@@ -15,7 +15,7 @@ from typing import IO, Any, Protocol
 
 import pandas as pd
 
-from kdgraph.data.files.delimited import Delimited, layout_of
+from kdgraph.data.files.delimited import Delimited, delimited_layout
 from kdgraph.data.files.encodings import codec_of, marked_encoding
 from kdgraph.data.files.paths import BROKEN, OPENERS, check_start
 from kdgraph.data.files.readers import default_separator, index_as_columns
@@ -71,7 +71,7 @@ class TextTable:
         where = f"--input {self.path}"
         with _in_one_line(self.path), self.raw.opened() as file:
             codec = _codec(file, self.encoding, where)
-            layout = layout_of(file, codec, self.separator, self.default, where)
+            layout = delimited_layout(file, codec, self.separator, self.default, where)
         layout.refuse_other_separator(where, is_input=True)
         return layout
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from kdgraph.data.frames import ColumnOptions, from_frame
 from kdgraph.data.frames.groups import groups_of_values
-from kdgraph.data.frames.numbers import exact_numbers, labels_of, typed, whole_numbers_of
+from kdgraph.data.frames.numbers import exact_numbers, label_array, typed, whole_numbers_of
 from kdgraph.errors import DataError
 
 LARGE = 2**53
@@ -120,5 +120,5 @@ def test_numbers_keep_their_type():
     assert exact_numbers(pd.Series([1.5, None])).dtype == np.float64
     assert whole_numbers_of([" 7", "0.5", str(2**63)]).tolist() == [7, 2**63]
     assert whole_numbers_of(["7", str(2**64)]).tolist() == []
-    assert labels_of([-1, 2**63]).tolist() == ["-1", str(2**63)]
-    assert labels_of([True, False]).dtype == bool
+    assert label_array([-1, 2**63]).tolist() == ["-1", str(2**63)]
+    assert label_array([True, False]).dtype == bool

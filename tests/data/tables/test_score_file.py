@@ -398,3 +398,10 @@ def test_what_is_advised_for_one_probability_works():
     p = P[:, 0]
     np.savez("my.npz", scores=np.column_stack([1 - p, p]), label=(Y == 0).astype(int))
     np.testing.assert_allclose(ScoreFile("my.npz").load().X[:, 1], p, atol=1e-15)
+
+
+def test_the_index_of_a_table_of_scores_is_no_class():
+    pd.DataFrame(P, columns=list("012")).assign(label=Y).to_csv("my.csv")
+    with pytest.warns(UserWarning, match=r"^my: columns that number the rows are left out: 'Unnamed: 0'; rename one to use it$"):
+        found = ScoreFile("my.csv").load()
+    assert found.classes.tolist() == [0, 1, 2] and found.X.shape == P.shape

@@ -216,7 +216,7 @@ def test_ends_of_lines(ends):
 
 def test_rows_numbers_without_a_name_are_left_out():
     people().to_csv("p.csv")
-    with pytest.warns(UserWarning, match=r"^dataset\.path=p\.csv: the first column has no name and numbers the rows; it is left out$"):
+    with pytest.warns(UserWarning, match=r"^p: columns that number the rows are left out: 'Unnamed: 0'; rename one to use it$"):
         assert TableFile("p.csv", "label").load().feature_names == ("age", "town")
     with pytest.warns(UserWarning, match=r"^q: columns that number the rows are left out: 'Unnamed: 0'; rename one to use it$"):
         assert TableFile(write("q.csv", ",a,label\n5,1,x\n3,2,y\n"), "label").load().feature_names == ("a",)
@@ -229,6 +229,8 @@ def test_rows_numbers_without_a_name_are_left_out():
     assert text.feature_names == ("a", "Unnamed: 1"), "as pandas calls it where new rows are read"
     dates = TableFile(write("d.csv", ",a,label\n2020-01-01,1,x\n2020-01-03,2,y\n"), "label", parse_dates=["Unnamed: 0"]).load()
     assert dates.feature_names == ("Unnamed: 0", "a"), "a column that is asked for is no index"
+    groups = TableFile(write("g.csv", ",a,label\n0,1,x\n1,2,y\n"), "label", split_groups="Unnamed: 0").load()
+    assert groups.feature_names == ("a",) and groups.split_groups is not None
 
 
 def test_home_and_absolute_paths(tmp_path, monkeypatch):
