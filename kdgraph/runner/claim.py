@@ -18,6 +18,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -51,12 +52,15 @@ def claim(path: Path, tell: Callable[[str], None]) -> Iterator[bool]:
     with told_in_one_line(path):
         path.parent.mkdir(parents=True, exist_ok=True)
     waited, silence = False, _Silence(path)
-    while not _take(path, silence):
+    while True:
+        with _taking:
+            if _take(path, silence):
+                _held.add(path)
+                break
         if not waited:
             tell(_waiting(path))
             waited = True
         time.sleep(POLL_SECONDS)
-    _held.add(path)
     try:
         with _beating(path):
             yield waited
@@ -66,13 +70,19 @@ def claim(path: Path, tell: Callable[[str], None]) -> Iterator[bool]:
 
 
 def give_back_all() -> None:
-    """Remove every claim that this process holds, for a process that is about to end without unwinding."""
+    """Remove every claim that this process holds, and take none any more: for a process that is about to end without unwinding.
+
+    Another thread may wait for a claim that a sibling has just given back for the same reason. What it
+    took between this and the end would stay behind, so the lock is not released.
+    """
+    _taking.acquire()
     for path in list(_held):
         with suppress(OSError):
             _give_back(path)
 
 
 _held: set[Path] = set()
+_taking = threading.Lock()
 
 
 def _give_back(path: Path) -> None:

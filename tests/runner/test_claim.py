@@ -248,9 +248,59 @@ def test_a_claim_that_cannot_be_read_is_taken_over(tmp_path, monkeypatch, conten
         assert json.loads(path.read_text())["pid"] == os.getpid()
 
 
+@pytest.fixture
+def _about_to_end(monkeypatch):
+    """``give_back_all`` keeps its lock, as its process ends next; here others go on."""
+    monkeypatch.setattr(claims, "_taking", threading.Lock())
+
+
+@pytest.mark.usefixtures("_about_to_end")
 def test_a_process_that_is_about_to_end_gives_back_what_it_holds_and_nothing_else(tmp_path):
     other = tmp_path / "other"
     dead_owner(other)
     with claim(tmp_path / "a", nobody), claim(tmp_path / "b", nobody):
         give_back_all()
         assert [path.name for path in tmp_path.iterdir()] == ["other"]
+
+
+@pytest.mark.usefixtures("_about_to_end")
+def test_a_claim_that_is_being_taken_when_the_process_ends_is_given_back_too(tmp_path, monkeypatch):
+    real, made, go = claims._take, threading.Event(), threading.Event()
+
+    def take_slowly(path, silence):
+        taken = real(path, silence)
+        made.set()
+        go.wait(20)
+        return taken
+
+    monkeypatch.setattr(claims, "_take", take_slowly)
+    path, entered = tmp_path / "a", threading.Event()
+
+    def hold():
+        with claim(path, nobody):
+            entered.set()
+            go.wait(20)
+
+    holder, ending = threading.Thread(target=hold), threading.Thread(target=give_back_all)
+    holder.start()
+    assert made.wait(20)
+    ending.start()
+    ending.join(0.3)  # without the lock it is done by now, and has found nothing to give back
+    assert path.exists() and ending.is_alive()
+    go.set()
+    ending.join(20)
+    holder.join(20)
+    assert not path.exists()
+
+
+@pytest.mark.usefixtures("_about_to_end")
+def test_a_process_that_is_about_to_end_takes_no_claim(tmp_path):
+    give_back_all()
+
+    def hold():
+        with claim(tmp_path / "a", nobody):
+            pytest.fail("taken")
+
+    threading.Thread(target=hold, daemon=True).start()
+    time.sleep(0.3)
+    assert not list(tmp_path.iterdir())
