@@ -14,7 +14,7 @@ from kdgraph.config import compose
 from kdgraph.errors import ParameterError
 from kdgraph.figures.of_run.drawing import title_of
 from kdgraph.figures.of_run.examples import distance_from_training
-from kdgraph.figures.of_run.far_field import axis_label
+from kdgraph.figures.of_run.shift import axis_label
 from kdgraph.report.run_table import run_table
 from kdgraph.runner.run import run
 

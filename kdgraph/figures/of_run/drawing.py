@@ -108,3 +108,11 @@ def title_of(found: Predictions) -> str:
     """The set's name above its parameters: ``ellipse``, ``axis 30``."""
     params = ", ".join(f"{value:g}" if name == found.ood else f"{name} {value:g}" for name, value in found.params.items())
     return f"{found.ood}\n{params}" if params else str(found.ood)
+
+
+def mean_confidence(run: Drawing, sets: list[Predictions]) -> dict[str, np.ndarray] | None:
+    """Name → Float[s], mean confidence on each of the sets; None where a model does not classify."""
+    said = [run.confidence(found) for found in sets]
+    if any(each is None for each in said):
+        return None
+    return {name: np.array([each[name].mean() for each in said if each]) for name in run.names}

@@ -1,8 +1,7 @@
-"""Whether the stated confidence is right among rows that are near: from the tables that metrics=local makes."""
+"""Local calibration error over the plane and inside single bins, of one run."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -10,14 +9,14 @@ import numpy as np
 from kdgraph.errors import ConfigError
 from kdgraph.figures.of_run.drawing import Drawing
 from kdgraph.figures.of_run.registry import figure
-from kdgraph.figures.of_run.tables import Columns, by_name
+from kdgraph.figures.of_run.tables import by_name
 from kdgraph.metrics import reliability_bins
 from kdgraph.metrics.calibration import bin_of
 from kdgraph.parameters import Count
 
 if TYPE_CHECKING:
-    from kdgraph.figures import LceCurves
     from kdgraph.figures.posterior import Box
+from kdgraph.figures.of_run.tables import column_of
 
 
 @figure
@@ -33,7 +32,7 @@ def lce_landscape(run: Drawing, table: str = "lce_map") -> Any:
         return None
     first = maps[run.names[0]]
     points = np.column_stack([first["x1"], first["x2"]])
-    return draw(points, _column(maps, "slce"), _column(maps, "n_eff"), _id_box(run, points), bandwidth=float(first["bandwidth"][0]))
+    return draw(points, column_of(maps, "slce"), column_of(maps, "n_eff"), _id_box(run, points), bandwidth=float(first["bandwidth"][0]))
 
 
 def _id_box(run: Drawing, points: np.ndarray) -> Box | None:
@@ -76,38 +75,3 @@ def lce_of_bins(
         edges = float(found.lower[b]), float(found.upper[b])
         drawn.append(BinOfRows(title, *edges, points, here["slce"], here["n_eff"], float(error[b])))
     return draw(drawn, bandwidth=float(rows["bandwidth"][0]))
-
-
-@figure
-def lce_against_bandwidth(run: Drawing, tables: Sequence[str] = ("lce_by_bandwidth",)) -> Any:
-    """MLCE and mean LCE against the bandwidth, a column for each of the tables that was measured at two or more.
-
-    ``tables`` are keys in ``metrics``, which may have measured in different spaces.
-    """
-    from kdgraph.figures import lce_against_bandwidth as draw
-
-    spaces = {_title(key): curves for key in tables if (curves := _curves(run, key)) is not None}
-    return draw(spaces) if spaces else None
-
-
-def _title(key: str) -> str:
-    return key.removeprefix("lce_by_bandwidth").strip("_") or "features"
-
-
-def _curves(run: Drawing, key: str) -> LceCurves | None:
-    """What a table has of both models, in the order of the bandwidth; None where it was not measured, or nothing could be."""
-    from kdgraph.figures import LceCurves
-
-    curves = by_name(run, key)
-    if curves is None:
-        return None
-    bandwidths, order = np.unique(curves[run.names[0]]["bandwidth"], return_index=True)
-    curves = {name: {column: values[order] for column, values in columns.items()} for name, columns in curves.items()}
-    if len(bandwidths) < 2 or any(np.isnan(columns["lce"]).any() for columns in curves.values()):
-        return None
-    return LceCurves(bandwidths, *(_column(curves, column) for column in ("mlce", "lce", "mlce_n_eff", "n_eff")))
-
-
-def _column(found: Mapping[str, Columns], column: str) -> Columns:
-    """Name → one of its columns."""
-    return {name: columns[column] for name, columns in found.items()}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from kdgraph.figures.of_run.drawing import Drawing
@@ -17,3 +19,8 @@ def by_name(run: Drawing, table: str) -> dict[str, Columns] | None:
     columns = [column for column in rows[0] if column not in ("of", "on", "ood")]
     of = dict(zip(run.names, ("parent", "calibrated"), strict=True))
     return {name: {column: np.array([row[column] for row in rows if row["of"] == one]) for column in columns} for name, one in of.items()}
+
+
+def column_of(found: Mapping[str, Columns], column: str) -> Columns:
+    """Name → one of its columns."""
+    return {name: columns[column] for name, columns in found.items()}

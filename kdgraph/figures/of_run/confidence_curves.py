@@ -1,4 +1,4 @@
-"""Confidence and predictions class by class."""
+"""Confidence class by class, of one run."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from kdgraph.metrics.calibration import Strategy
 from kdgraph.parameters import Count, Fraction
 
 Curve = tuple[np.ndarray, np.ndarray]
+
+
 _POINTS = 501
 
 
@@ -51,19 +53,6 @@ def confidence_by_class(
     n_classes = len(run.splits.train.classes)
     left_out = f"the {len(panels)} of {n_classes} classes that are predicted most often" if len(panels) < n_classes else None
     return confidence_curves(panels, identity=f"{run.names[0]} (the score)", low=low, note=left_out)
-
-
-@figure
-def joint_distribution(run: Drawing) -> Any:
-    """True against predicted class on test rows: how many rows, and the shares of each true and of each predicted class."""
-    from kdgraph.figures import joint_distribution as draw
-
-    tops = run.top(run.test)
-    if tops is None:
-        return None
-    n = len(run.splits.train.classes)
-    cell = np.asarray(run.test.y) * n + tops[run.names[1]].predicted
-    return draw(np.bincount(cell, minlength=n * n).reshape(n, n), [str(label) for label in run.splits.train.classes])
 
 
 def _parent(run: Drawing, found: Predictions) -> TopLabel:

@@ -1,4 +1,4 @@
-"""Whether predictive distributions are calibrated, here and there, and how they compare with the truth."""
+"""Predictive densities of single rows, of one run."""
 
 from __future__ import annotations
 
@@ -10,93 +10,15 @@ import numpy as np
 from kdgraph.errors import ConfigError
 from kdgraph.figures.of_run.drawing import Drawing
 from kdgraph.figures.of_run.registry import figure
-from kdgraph.figures.of_run.tables import by_name
-from kdgraph.metrics import coverage_curve
-from kdgraph.metrics import pit_histogram as histogram_of
-from kdgraph.parameters import Count, OpenFraction
+from kdgraph.parameters import Count
 
 _QUANTILES = 400
 """Of a distribution without a density, whose density is estimated from them."""
+
+
 _SHOWN = 1e-3
 """Mass of a recalibrated or true distribution at either end that is not drawn; of the parent, which may be far wider, the outer quarters
 need not be."""
-
-
-@figure
-def pit_histogram(run: Drawing, *, bins: Count = 20) -> Any:
-    """PIT values of the test rows, the parent's against the recalibrated ones.
-
-    Parameters
-    ----------
-    bins : as of :func:`kdgraph.metrics.pit_histogram`.
-    """
-    from kdgraph.figures import pit_histogram as draw
-
-    said = run.said("distribution", run.test)
-    if said is None:
-        return None
-    y = np.asarray(run.test.y)
-    return draw({name: histogram_of(y, given, bins=bins)["count"] for name, given in said.items()})
-
-
-@figure
-def coverage_against_level(run: Drawing) -> Any:
-    """Share of test rows inside central intervals of 5 % to 99 %."""
-    from kdgraph.figures import CoverageCurve
-    from kdgraph.figures import coverage_against_level as draw
-
-    said = run.said("distribution", run.test)
-    if said is None:
-        return None
-    y = np.asarray(run.test.y)
-    found = {name: coverage_curve(y, given) for name, given in said.items()}
-    return draw({name: CoverageCurve(table["level"], table["coverage"]) for name, table in found.items()}, run.test.n)
-
-
-@figure
-def local_pit_histograms(run: Drawing, table: str = "local_pit") -> Any:
-    """PIT values of the test rows by cell, of the table that metrics=regression_local makes; ``table`` is its key in ``metrics``."""
-    from kdgraph.figures import local_pit_histograms as draw
-
-    found = by_name(run, table)
-    if found is None:
-        return None
-    cells = dict.fromkeys(found[run.names[0]]["cell"].tolist())
-    return draw({str(cell): {name: of["count"][of["cell"] == cell] for name, of in found.items()} for cell in cells})
-
-
-@figure
-def mean_and_sd(run: Drawing, at_most: Count = 2000) -> Any:
-    """Estimated against true means and standard deviations of the test rows; None where nobody knows the true ones.
-
-    Parameters
-    ----------
-    at_most : rows that are drawn, the first ones.
-    """
-    from kdgraph.figures import Moments
-    from kdgraph.figures import mean_and_sd as draw
-
-    said, truth = run.said("distribution", run.test), run.test.truth
-    if said is None or truth is None:
-        return None
-    true, *others = (Moments(each[:at_most].mean(), np.sqrt(each[:at_most].var())) for each in (truth, *said.values()))
-    return draw(true, dict(zip(said, others, strict=True)))
-
-
-@figure
-def interval_misses(run: Drawing, level: OpenFraction = 0.95) -> Any:
-    """Test rows outside of the central interval of this level, over the plane; None unless there are two features."""
-    from kdgraph.figures import interval_misses as draw
-
-    said, X = run.said("distribution", run.test), run.splits.test.X
-    if said is None or X.ndim != 2 or X.shape[1] != 2:
-        return None
-    y, missed = np.asarray(run.test.y), {}
-    for name, given in said.items():
-        low, high = given.interval(level)
-        missed[name] = (y > high).astype(int) - (y < low)
-    first, second = run.splits.test.feature_names
-    return draw(X, missed, level, (first, second))
 
 
 @figure
