@@ -18,7 +18,7 @@ from experiments.common.pictures import save_picture
 from kdgraph.answers import Model
 from kdgraph.errors import DataError
 from kdgraph.figures.of_run.drawing import Drawing
-from kdgraph.figures.of_run.local import lce_of_bins
+from kdgraph.figures.of_run.local import lce_of_bins_of_run
 
 TABLE = "lce_map"
 """Of the local errors of all test rows in the plane."""
@@ -39,7 +39,7 @@ def figure2(outputs: Path) -> Figure:
     record = min(records, key=lambda record: (record["seed"], record["run_id"]))
     splits, parent, calibrated = models_of(record, outputs)
     run = Drawing(splits, evaluation_of(record, outputs), (Model(parent), Model(calibrated)), ("network", "recalibrated"))
-    return lce_of_bins(run, TABLE)
+    return lce_of_bins_of_run(run, TABLE)
 
 
 def main() -> None:

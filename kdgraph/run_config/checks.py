@@ -118,9 +118,9 @@ def _check_figures(config: RunConfig) -> None:
     check_options("figures.draw", config.figures["draw"], dict.fromkeys(config.figures["draw"], _OPTIONS))
     if not config.drawn:
         return
-    from kdgraph.figures.of_run import figures  # brings matplotlib, for which a run that draws nothing need not wait
+    from kdgraph.figures.of_run import run_figures  # brings matplotlib, for which a run that draws nothing need not wait
 
-    known = figures()
+    known = run_figures()
     for name, options in config.drawn.items():
         if name not in known:
             raise unknown_key(f"figures.draw.{name}", [f"figures.draw.{other}" for other in known])

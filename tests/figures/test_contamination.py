@@ -7,7 +7,7 @@ import pytest
 
 from kdgraph.answers import Evaluation
 from kdgraph.figures import power_against_contamination
-from kdgraph.figures.of_run import Drawing, figures
+from kdgraph.figures.of_run import Drawing, run_figures
 from kdgraph.figures.style import BLUE, GREY
 
 SHARES = np.array([0.0, 0.1, 0.5, 1.0])
@@ -62,7 +62,7 @@ def test_a_run_gives_the_sets_of_the_largest_size_that_both_models_have():
         row for of in ("parent", "calibrated") for size in (10, 50) for row in rows_of(of, "near", size) + rows_of(of, "far", size, **far)
     ]
     rows += rows_of("parent", "alone", 50) + [row for of in ("parent", "calibrated") for row in rows_of(of, "sphere", 50, radius=2.0)]
-    draw = figures()["power_against_contamination"]
+    draw = run_figures()["power_against_contamination"]
     found = draw(drawing(rows))
     assert [axes.get_title() for axes in found.axes] == ["near", "far", "sphere, radius 2"]
     assert [axes.get_title() for axes in draw(drawing(rows), at_most=1).axes] == ["near"]

@@ -12,7 +12,7 @@ from matplotlib.colors import to_rgb
 
 from kdgraph.answers import Evaluation
 from kdgraph.figures import GroupTable, group_tables
-from kdgraph.figures.of_run import Drawing, figures
+from kdgraph.figures.of_run import Drawing, run_figures
 
 GROUPS = ["bald", "receding hairline", "bangs", "straight", "wavy", "other"]
 METHODS = ["none", "temperature", "histogram", "isotonic", "MMCE", "group temperature", "group histogram", "LoRe, t-SNE", "LoRe, PCA"]
@@ -136,15 +136,15 @@ def test_a_run_s_table_becomes_errors_and_gaps(texts_of) -> None:
         {"group": "b", "rows": 10, "error": 0.5, "confidence": 0.25, "ece": 0.1, "mce": 0.4, "worst_rows": 2.0},
     ]
     both = [row | {"of": of, "on": "test", "ood": None} for of in ("parent", "calibrated") for row in rows]
-    figure = figures()["group_tables"](run_with(both))
+    figure = run_figures()["group_tables"](run_with(both))
     error, gap = figure.axes
     np.testing.assert_allclose(error.images[0].get_array(), [[0.2, 0.4]] * 2)
     np.testing.assert_allclose(gap.images[0].get_array(), [[0.125, -0.25]] * 2)
     assert {"forest", "LoRe", "90", "10", "a", "b", "+.125", "−.250", "n 30", "n 2"} <= set(texts_of(figure))
-    assert figures()["group_tables"](run_with(both), table="by_hair") is None
+    assert run_figures()["group_tables"](run_with(both), table="by_hair") is None
     nothing = [row | {"ece": None, "mce": None, "worst_rows": None} for row in both]  # min_count is above the rows of any bin
-    assert figures()["group_tables"](run_with(nothing)) is None
-    assert figures()["group_tables"](run_with(nothing[:1] + both[1:])) is not None
+    assert run_figures()["group_tables"](run_with(nothing)) is None
+    assert run_figures()["group_tables"](run_with(nothing[:1] + both[1:])) is not None
 
 
 def test_a_run_of_a_file_with_groups_draws_them(kdg, tmp_path) -> None:

@@ -13,7 +13,7 @@ from matplotlib.colors import to_hex
 from kdgraph.answers import Evaluation
 from kdgraph.errors import ConfigError
 from kdgraph.figures import lce_landscape, posterior_colormap
-from kdgraph.figures.of_run import Drawing, figures
+from kdgraph.figures.of_run import Drawing, run_figures
 from kdgraph.figures.style import ID_SHADE
 
 BOX = (-1.0, 1.0, -1.0, 1.0)
@@ -133,7 +133,7 @@ def entry(of: str, on: str = "test", **columns) -> dict:
 def test_a_run_s_map_is_drawn_from_its_table(texts_of) -> None:
     place = {"x1": 0.5, "x2": -0.5, "confidence": 0.8, "correct": True, "n_eff": 9.0, "bin_count": 20, "bandwidth": 0.4}
     table = [entry("parent", **place, slce=0.2), entry("calibrated", **place, slce=-0.1)]
-    figure = figures()["lce_landscape"](run_with({"lce_map": table}))
+    figure = run_figures()["lce_landscape"](run_with({"lce_map": table}))
     *panels, _ = figure.axes
     assert [axes.get_title() for axes in panels] == ["forest", "kdf"]
     assert [dots_of(axes).get_array().tolist() for axes in panels] == [[0.2], [-0.1]]
@@ -144,8 +144,8 @@ def test_a_run_s_map_is_drawn_from_its_table(texts_of) -> None:
 def test_a_map_of_another_space_has_no_region_of_training_features() -> None:
     place = {"x1": 20.0, "x2": -30.0, "confidence": 0.8, "correct": True, "n_eff": 9.0, "bin_count": 20, "bandwidth": 0.4, "slce": 0.1}
     run = run_with({"lce_map_tsne": [entry("parent", **place), entry("calibrated", **place)]}, test=[[0.5, -0.5, 0.1]])
-    assert figures()["lce_landscape"](run) is None
-    *panels, _ = figures()["lce_landscape"](run, table="lce_map_tsne").axes
+    assert run_figures()["lce_landscape"](run) is None
+    *panels, _ = run_figures()["lce_landscape"](run, table="lce_map_tsne").axes
     assert not any(axes.patches for axes in panels)
 
 
@@ -156,7 +156,7 @@ def test_a_run_s_curves_are_drawn_from_their_table_in_order_of_the_bandwidth() -
         for of, scale in (("parent", 1.0), ("calibrated", 0.5))
         for bandwidth, lce in ((0.4, 0.1 * scale), (0.1, 0.2 * scale))
     ]
-    figure = figures()["lce_against_bandwidth"](run_with({"lce_by_bandwidth": table}))
+    figure = run_figures()["lce_against_bandwidth"](run_with({"lce_by_bandwidth": table}))
     lines = {line.get_label(): line for line in figure.axes[1].lines}
     assert lines["forest"].get_xydata().tolist() == [[0.1, 0.2], [0.4, 0.1]]
     assert lines["kdf"].get_xydata().tolist() == [[0.1, 0.1], [0.4, 0.05]]
@@ -176,10 +176,10 @@ def test_a_run_s_best_and_worst_bin_are_drawn(texts_of) -> None:
     correct = [True, True, False, False] + [False] * 4 + [True] * 2  # errors .05, .75, -.05: of two rows only
     table = mapped(confidence, correct, [0.1, 0.2, 0.3, 0.2] + [0.75] * 4 + [-0.05] * 2, [4] * 8 + [2] * 2)
     run = run_with({"lce_map": table})
-    texts = texts_of(figures()["lce_of_bins"](run, bins=5, min_count=3))
+    texts = texts_of(run_figures()["lce_of_bins"](run, bins=5, min_count=3))
     assert "best bin: confidence in (0.4, 0.6], 4 rows; their average error +0.0500, mean LCE 0.2000" in texts
     assert "worst bin: confidence in (0.6, 0.8], 4 rows; their average error +0.7500, mean LCE 0.7500" in texts
-    with_small = texts_of(figures()["lce_of_bins"](run, bins=5, min_count=2, of="calibrated"))
+    with_small = texts_of(run_figures()["lce_of_bins"](run, bins=5, min_count=2, of="calibrated"))
     assert any("confidence in (0.8, 1]" in text or "confidence in (0.4, 0.6]" in text for text in with_small)
     assert all("mean LCE 0.0000" in text for text in with_small if " bin: " in text)
 
@@ -187,15 +187,15 @@ def test_a_run_s_best_and_worst_bin_are_drawn(texts_of) -> None:
 def test_one_large_bin_is_best_and_worst_and_none_is_not_drawn(texts_of) -> None:
     table = mapped([0.55] * 4, [True, True, False, False], [0.1] * 4, [4] * 4)
     run = run_with({"lce_map": table})
-    assert sum("the only large bin:" in text for text in texts_of(figures()["lce_of_bins"](run, bins=5, min_count=4))) == 1
-    assert figures()["lce_of_bins"](run, bins=5, min_count=5) is None
-    assert figures()["lce_of_bins"](run_with({})) is None
+    assert sum("the only large bin:" in text for text in texts_of(run_figures()["lce_of_bins"](run, bins=5, min_count=4))) == 1
+    assert run_figures()["lce_of_bins"](run, bins=5, min_count=5) is None
+    assert run_figures()["lce_of_bins"](run_with({})) is None
 
 
 def test_bins_that_the_map_was_not_measured_with_are_told() -> None:
     table = mapped([0.55, 0.65], [True, True], [0.1, 0.1], [2, 2])
     with pytest.raises(ConfigError, match=re.escape("figures.draw.lce_of_bins.bins must be that of the table lce_map, got 5: its rows")):
-        figures()["lce_of_bins"](run_with({"lce_map": table}), bins=5)
+        run_figures()["lce_of_bins"](run_with({"lce_map": table}), bins=5)
 
 
 def test_a_run_s_spaces_are_columns_side_by_side() -> None:
@@ -203,7 +203,7 @@ def test_a_run_s_spaces_are_columns_side_by_side() -> None:
     table = [entry(of, bandwidth=bandwidth, **more) for of in ("parent", "calibrated") for bandwidth in (0.1, 0.4)]
     run = run_with({"lce_by_bandwidth": table, "lce_by_bandwidth_pca": table})
     keys = ["lce_by_bandwidth", "lce_by_bandwidth_pca", "lce_by_bandwidth_tsne"]
-    figure = figures()["lce_against_bandwidth"](run, tables=keys)
+    figure = run_figures()["lce_against_bandwidth"](run, tables=keys)
     assert [axes.get_title() for axes in figure.axes if axes.get_title()] == ["features", "pca"]
 
 

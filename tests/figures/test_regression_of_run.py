@@ -10,7 +10,7 @@ from kdgraph.data import make_splits
 from kdgraph.data.simulations import Heteroscedastic, Rosenbrock
 from kdgraph.distributions import Normal, Recalibrated, WeightedEcdf
 from kdgraph.errors import ConfigError
-from kdgraph.figures.of_run import Drawing, figures
+from kdgraph.figures.of_run import Drawing, run_figures
 from kdgraph.metrics import tabulate
 
 NAMES = ("linear", "global_pit")
@@ -33,7 +33,7 @@ def run_of(source, *, with_table=True):
 
 def test_moments_are_those_of_the_first_test_rows():
     run, said = run_of(Heteroscedastic())
-    figure = figures()["mean_and_sd"](run, at_most=20)
+    figure = run_figures()["mean_and_sd"](run, at_most=20)
     for axes, what in zip(figure.axes, (lambda given: given.mean(), lambda given: given.var() ** 0.5), strict=True):
         for name, given in zip(NAMES, said.values(), strict=True):
             (rows,) = axes.findobj(lambda artist, name=name: artist.get_gid() == f"rows {name}")
@@ -42,27 +42,27 @@ def test_moments_are_those_of_the_first_test_rows():
 
 def test_misses_are_those_of_the_interval_and_need_a_plane():
     run, said = run_of(Rosenbrock())
-    figure = figures()["interval_misses"](run, level=0.5)
+    figure = run_figures()["interval_misses"](run, level=0.5)
     for axes, given in zip(figure.axes, said.values(), strict=True):
         low, high = given.interval(0.5)
         for gid, rows in (("below", run.test.y < low), ("above", run.test.y > high)):
             (dots,) = axes.findobj(lambda artist, gid=gid: artist.get_gid() == gid)
             np.testing.assert_array_equal(dots.get_offsets(), run.splits.test.X[rows])
         assert (axes.get_xlabel(),) == ("x1",)
-    assert figures()["interval_misses"](run_of(Heteroscedastic())[0]) is None
+    assert run_figures()["interval_misses"](run_of(Heteroscedastic())[0]) is None
 
 
 def test_a_panel_for_each_cell():
     run, _ = run_of(Heteroscedastic())
-    titles = [axes.get_title(loc="left") for axes in figures()["local_pit_histograms"](run).axes]
+    titles = [axes.get_title(loc="left") for axes in run_figures()["local_pit_histograms"](run).axes]
     assert [title.split(", x1 ")[0] for title in titles] == ["cell 1", "cell 2", "cell 3"]
     assert sum(int(title.split(" · ")[1].removesuffix(" rows")) for title in titles) == 50
-    assert figures()["local_pit_histograms"](run_of(Heteroscedastic(), with_table=False)[0]) is None
+    assert run_figures()["local_pit_histograms"](run_of(Heteroscedastic(), with_table=False)[0]) is None
 
 
 def test_densities_have_an_area_of_one_and_the_truths_is_exact():
     run, _ = run_of(Heteroscedastic())
-    figure = figures()["predictive_densities"](run, rows=[7, 3])
+    figure = run_figures()["predictive_densities"](run, rows=[7, 3])
     assert [axes.get_title() for axes in figure.axes] == [f"test row {i} · x = {run.splits.test.X[i, 0]:.3g}" for i in (7, 3)]
     for axes, row in zip(figure.axes, (7, 3), strict=True):
         lines = {line.get_label(): line for line in axes.lines if line.get_gid() is None}
@@ -71,7 +71,7 @@ def test_densities_have_an_area_of_one_and_the_truths_is_exact():
         np.testing.assert_allclose(lines["truth"].get_ydata(), run.test.truth[[row]].pdf(at[None])[0])
         assert np.trapezoid(lines["global_pit"].get_ydata(), at) == pytest.approx(1, abs=0.03)  # what the kernel puts beyond its end
         assert run.test.y[row] in list(axes.findobj(lambda artist: artist.get_gid() == "outcome")[0].get_xdata())
-    assert len(figures()["predictive_densities"](run, n_rows=3).axes) == 3
+    assert len(run_figures()["predictive_densities"](run, n_rows=3).axes) == 3
 
 
 @pytest.mark.parametrize(
@@ -83,11 +83,11 @@ def test_densities_have_an_area_of_one_and_the_truths_is_exact():
 )
 def test_rows_that_are_not_there(options, message):
     with pytest.raises(ConfigError, match=f"^{message}$"):
-        figures()["predictive_densities"](run_of(Heteroscedastic())[0], **options)
+        run_figures()["predictive_densities"](run_of(Heteroscedastic())[0], **options)
 
 
 @pytest.mark.parametrize("name", ["mean_and_sd", "interval_misses", "predictive_densities"])
 def test_a_classification_has_none(name):
     run, _ = run_of(Heteroscedastic())
     found = Predictions("test", 50, {}, {}, y=np.zeros(50))
-    assert figures()[name](Drawing(run.splits, Evaluation([], {}, [found]), run.models, NAMES)) is None
+    assert run_figures()[name](Drawing(run.splits, Evaluation([], {}, [found]), run.models, NAMES)) is None

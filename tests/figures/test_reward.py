@@ -9,7 +9,7 @@ import pytest
 
 from kdgraph.answers import Evaluation
 from kdgraph.figures import reward_against_ratio
-from kdgraph.figures.of_run import Drawing, figures
+from kdgraph.figures.of_run import Drawing, run_figures
 from kdgraph.figures.style import BLUE, GREY
 
 RATIOS = np.geomspace(1, 100, 13)
@@ -107,14 +107,14 @@ def run_with(ratios: list[float]) -> Drawing:
 
 
 def test_a_run_s_table_is_drawn_in_order_of_the_ratio() -> None:
-    above, below = figures()["reward_against_ratio"](run_with([10.0, 2.0, 5.0])).axes
+    above, below = run_figures()["reward_against_ratio"](run_with([10.0, 2.0, 5.0])).axes
     lines = {line.get_label(): line for line in above.lines}
     np.testing.assert_allclose(lines["LoRe"].get_xydata(), [[2, 0.1], [5, 0.25], [10, 0.5]])
     assert {line.get_label() for line in below.lines} == {"forest", "LoRe"}
 
 
 def test_one_ratio_or_no_table_is_not_drawn() -> None:
-    draw = figures()["reward_against_ratio"]
+    draw = run_figures()["reward_against_ratio"]
     assert draw(run_with([2.0])) is None
     assert draw(run_with([2.0, 3.0]), table="other") is None
 

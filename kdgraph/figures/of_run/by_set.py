@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from kdgraph.figures.of_run.drawing import Drawing, title_of
-from kdgraph.figures.of_run.registry import figure
+from kdgraph.figures.of_run.registry import run_figure
 
 
-@figure
-def confidence_by_set(run: Drawing) -> Any:
+@run_figure("confidence_by_set")
+def confidence_by_set_of_run(run: Drawing) -> Any:
     """Histograms of confidence on the sets that are one of a kind; a family of many has a curve."""
     from kdgraph.figures import confidence_by_set as draw
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from kdgraph.answers import Predictions
 from kdgraph.figures.of_run.drawing import Drawing
-from kdgraph.figures.of_run.registry import figure
+from kdgraph.figures.of_run.registry import run_figure
 from kdgraph.metrics import ReliabilityBins, TopLabel, reliability_bins
 from kdgraph.metrics.calibration import Strategy
 from kdgraph.parameters import Count, Fraction
@@ -20,8 +20,8 @@ Curve = tuple[np.ndarray, np.ndarray]
 _POINTS = 501
 
 
-@figure
-def confidence_by_class(
+@run_figure("confidence_by_class")
+def confidence_by_class_of_run(
     run: Drawing, *, bins: Count = 10, strategy: Strategy = "uniform", at_most: Count = 10, low: Fraction | None = None
 ) -> Any:
     """Confidence against the parent's score, a panel for each of the classes that are predicted most often, over shares of right rows.

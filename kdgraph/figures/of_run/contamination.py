@@ -7,15 +7,17 @@ from typing import Any
 import numpy as np
 
 from kdgraph.figures.of_run.drawing import Drawing
-from kdgraph.figures.of_run.registry import figure
+from kdgraph.figures.of_run.registry import run_figure
 from kdgraph.parameters import Count
 
 _NO_PARAMETERS = ("of", "on", "ood", "share", "set_size", "power")
 """Columns of the table that are no parameters of a set."""
 
 
-@figure
-def power_against_contamination(run: Drawing, *, table: str = "contamination", false_alarm: float | None = 0.05, at_most: Count = 6) -> Any:
+@run_figure("power_against_contamination")
+def power_against_contamination_of_run(
+    run: Drawing, *, table: str = "contamination", false_alarm: float | None = 0.05, at_most: Count = 6
+) -> Any:
     """Power of a test of sets against the share of their rows that are out of distribution, at the largest size of a set.
 
     Parameters

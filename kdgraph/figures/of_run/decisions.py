@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from kdgraph.figures.of_run.drawing import Drawing
-from kdgraph.figures.of_run.registry import figure
+from kdgraph.figures.of_run.registry import run_figure
 from kdgraph.figures.of_run.tables import by_name
 
 
-@figure
-def reward_against_ratio(run: Drawing, table: str = "reward_by_ratio") -> Any:
+@run_figure("reward_against_ratio")
+def reward_against_ratio_of_run(run: Drawing, table: str = "reward_by_ratio") -> Any:
     """Reward gained over the parent against the cost of a mistake, where ``table``, a key in ``metrics``, has two ratios or more."""
     from kdgraph.figures import reward_against_ratio as draw
 

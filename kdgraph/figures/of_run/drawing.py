@@ -12,7 +12,7 @@ import numpy as np
 
 from kdgraph.answers import Evaluation, Model, Predictions
 from kdgraph.data.dataset import Splits
-from kdgraph.figures.of_run.registry import figures
+from kdgraph.figures.of_run.registry import run_figures
 from kdgraph.metrics import TopLabel
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Drawing:
         return [path.name for name, figure in self._figures(draw) for path in save(figure, folder / name, formats, dpi)]
 
     def _figures(self, draw: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, Figure]]:
-        known = figures()
+        known = run_figures()
         for name, more in draw.items():
             if figure := known[name](self, **(more or {})):
                 yield name, figure

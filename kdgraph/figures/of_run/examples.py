@@ -6,14 +6,14 @@ from typing import Any
 
 from kdgraph.answers import Predictions
 from kdgraph.figures.of_run.drawing import Drawing, parameter_of, title_of
-from kdgraph.figures.of_run.registry import figure
+from kdgraph.figures.of_run.registry import run_figure
 
 MOST_CLASSES = 4
 """Of which a training image is shown among the examples."""
 
 
-@figure
-def example_images(run: Drawing) -> Any:
+@run_figure("example_images")
+def example_images_of_run(run: Drawing) -> Any:
     """A training image of each of a few classes, and one of each family out of distribution, from the set that is farthest out."""
     from kdgraph.figures import image_row
 

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from kdgraph.figures.of_run.drawing import Drawing
-from kdgraph.figures.of_run.registry import figure
+from kdgraph.figures.of_run.registry import run_figure
 from kdgraph.figures.of_run.tables import by_name
 
 
-@figure
-def group_tables(run: Drawing, table: str = "by_group") -> Any:
+@run_figure("group_tables")
+def group_tables_of_run(run: Drawing, table: str = "by_group") -> Any:
     """MCE of each group with the rows of its worst bin, and how much surer than right both models are of it.
 
     None where ``table``, a key in ``metrics``, was not measured, or no bin of any group has its ``min_count`` of rows.

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from kdgraph.figures.of_run.drawing import Drawing
-from kdgraph.figures.of_run.registry import figure
+from kdgraph.figures.of_run.registry import run_figure
 
 
-@figure
-def joint_distribution(run: Drawing) -> Any:
+@run_figure("joint_distribution")
+def joint_distribution_of_run(run: Drawing) -> Any:
     """True against predicted class on test rows: how many rows, and the shares of each true and of each predicted class."""
     from kdgraph.figures import joint_distribution as draw
 

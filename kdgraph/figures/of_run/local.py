@@ -8,7 +8,7 @@ import numpy as np
 
 from kdgraph.errors import ConfigError
 from kdgraph.figures.of_run.drawing import Drawing
-from kdgraph.figures.of_run.registry import figure
+from kdgraph.figures.of_run.registry import run_figure
 from kdgraph.figures.of_run.tables import by_name
 from kdgraph.metrics import reliability_bins
 from kdgraph.metrics.calibration import bin_of
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 from kdgraph.figures.of_run.tables import column_of
 
 
-@figure
-def lce_landscape(run: Drawing, table: str = "lce_map") -> Any:
+@run_figure("lce_landscape")
+def lce_landscape_of_run(run: Drawing, table: str = "lce_map") -> Any:
     """Local calibration error of every test row over the plane, where the table was measured: in a space of two dimensions.
 
     ``table`` is its key in ``metrics``: another one may have measured in another space.
@@ -43,8 +43,8 @@ def _id_box(run: Drawing, points: np.ndarray) -> Box | None:
     return (*np.sort(X[:, 0])[[0, -1]], *np.sort(X[:, 1])[[0, -1]])
 
 
-@figure
-def lce_of_bins(
+@run_figure("lce_of_bins")
+def lce_of_bins_of_run(
     run: Drawing, table: str = "lce_map", bins: Count = 15, min_count: Count = 25, of: Literal["parent", "calibrated"] = "parent"
 ) -> Any:
     """The bins of confidence with the smallest and the largest error on average, among those of ``min_count`` rows.

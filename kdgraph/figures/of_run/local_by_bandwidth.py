@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kdgraph.figures.of_run.drawing import Drawing
-from kdgraph.figures.of_run.registry import figure
+from kdgraph.figures.of_run.registry import run_figure
 from kdgraph.figures.of_run.tables import by_name
 
 if TYPE_CHECKING:
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 from kdgraph.figures.of_run.tables import column_of
 
 
-@figure
-def lce_against_bandwidth(run: Drawing, tables: Sequence[str] = ("lce_by_bandwidth",)) -> Any:
+@run_figure("lce_against_bandwidth")
+def lce_against_bandwidth_of_run(run: Drawing, tables: Sequence[str] = ("lce_by_bandwidth",)) -> Any:
     """MLCE and mean LCE against the bandwidth, a column for each of the tables that was measured at two or more.
 
     ``tables`` are keys in ``metrics``, which may have measured in different spaces.

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from kdgraph.figures.of_run.drawing import Drawing
-from kdgraph.figures.of_run.registry import figure
+from kdgraph.figures.of_run.registry import run_figure
 from kdgraph.parameters import OpenFraction
 
 
-@figure
-def interval_misses(run: Drawing, level: OpenFraction = 0.95) -> Any:
+@run_figure("interval_misses")
+def interval_misses_of_run(run: Drawing, level: OpenFraction = 0.95) -> Any:
     """Test rows outside of the central interval of this level, over the plane; None unless there are two features."""
     from kdgraph.figures import interval_misses as draw
 

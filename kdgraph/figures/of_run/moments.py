@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from kdgraph.figures.of_run.drawing import Drawing
-from kdgraph.figures.of_run.registry import figure
+from kdgraph.figures.of_run.registry import run_figure
 from kdgraph.parameters import Count
 
 
-@figure
-def mean_and_sd(run: Drawing, at_most: Count = 2000) -> Any:
+@run_figure("mean_and_sd")
+def mean_and_sd_of_run(run: Drawing, at_most: Count = 2000) -> Any:
     """Estimated against true means and standard deviations of the test rows; None where nobody knows the true ones.
 
     Parameters

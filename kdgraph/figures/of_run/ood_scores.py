@@ -8,15 +8,15 @@ import numpy as np
 
 from kdgraph.answers import Predictions, SetScores
 from kdgraph.figures.of_run.drawing import Drawing, title_of
-from kdgraph.figures.of_run.registry import figure
+from kdgraph.figures.of_run.registry import run_figure
 from kdgraph.parameters import Count
 
 RADIUS = 2.0
 """Of many spheres the one that is shown."""
 
 
-@figure
-def ood_scores(run: Drawing, *, at_most: Count = 3) -> Any:
+@run_figure("ood_scores")
+def ood_scores_of_run(run: Drawing, *, at_most: Count = 3) -> Any:
     """Histograms of the out-of-distribution score on test rows and on sets out of distribution.
 
     Parameters

@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 
 from kdgraph.figures.of_run.drawing import Drawing
-from kdgraph.figures.of_run.registry import figure
+from kdgraph.figures.of_run.registry import run_figure
 from kdgraph.figures.of_run.tables import by_name
 from kdgraph.metrics import coverage_curve
 from kdgraph.metrics import pit_histogram as histogram_of
 from kdgraph.parameters import Count
 
 
-@figure
-def pit_histogram(run: Drawing, *, bins: Count = 20) -> Any:
+@run_figure("pit_histogram")
+def pit_histogram_of_run(run: Drawing, *, bins: Count = 20) -> Any:
     """PIT values of the test rows, the parent's against the recalibrated ones.
 
     Parameters
@@ -31,8 +31,8 @@ def pit_histogram(run: Drawing, *, bins: Count = 20) -> Any:
     return draw({name: histogram_of(y, given, bins=bins)["count"] for name, given in said.items()})
 
 
-@figure
-def coverage_against_level(run: Drawing) -> Any:
+@run_figure("coverage_against_level")
+def coverage_against_level_of_run(run: Drawing) -> Any:
     """Share of test rows inside central intervals of 5 % to 99 %."""
     from kdgraph.figures import CoverageCurve
     from kdgraph.figures import coverage_against_level as draw
@@ -45,8 +45,8 @@ def coverage_against_level(run: Drawing) -> Any:
     return draw({name: CoverageCurve(table["level"], table["coverage"]) for name, table in found.items()}, run.test.n)
 
 
-@figure
-def local_pit_histograms(run: Drawing, table: str = "local_pit") -> Any:
+@run_figure("local_pit_histograms")
+def local_pit_histograms_of_run(run: Drawing, table: str = "local_pit") -> Any:
     """PIT values of the test rows by cell, of the table that metrics=regression_local makes; ``table`` is its key in ``metrics``."""
     from kdgraph.figures import local_pit_histograms as draw
 

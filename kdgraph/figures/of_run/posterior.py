@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from kdgraph.figures.of_run.drawing import Drawing
-from kdgraph.figures.of_run.registry import figure
+from kdgraph.figures.of_run.registry import run_figure
 from kdgraph.parameters import Count, Positive
 
 
-@figure
-def posterior_maps(run: Drawing, *, grid: Count = 150, reach: Positive = 2.0) -> Any:
+@run_figure("posterior_maps")
+def posterior_maps_of_run(run: Drawing, *, grid: Count = 150, reach: Positive = 2.0) -> Any:
     """Maps of the first class's probability, beside the truth where it is known.
 
     Parameters

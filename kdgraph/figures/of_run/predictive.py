@@ -9,7 +9,7 @@ import numpy as np
 
 from kdgraph.errors import ConfigError
 from kdgraph.figures.of_run.drawing import Drawing
-from kdgraph.figures.of_run.registry import figure
+from kdgraph.figures.of_run.registry import run_figure
 from kdgraph.parameters import Count
 
 _QUANTILES = 400
@@ -21,8 +21,8 @@ _SHOWN = 1e-3
 need not be."""
 
 
-@figure
-def predictive_densities(run: Drawing, rows: Sequence[int] = (), n_rows: Count = 4) -> Any:
+@run_figure("predictive_densities")
+def predictive_densities_of_run(run: Drawing, rows: Sequence[int] = (), n_rows: Count = 4) -> Any:
     """Densities of single test rows before and after recalibration, with the true one where it is known, and the outcome.
 
     Parameters

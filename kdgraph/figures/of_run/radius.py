@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from kdgraph.figures.of_run.drawing import Drawing, mean_confidence
-from kdgraph.figures.of_run.registry import figure
+from kdgraph.figures.of_run.registry import run_figure
 
 
-@figure
-def confidence_against_radius(run: Drawing) -> Any:
+@run_figure("confidence_against_radius")
+def confidence_against_radius_of_run(run: Drawing) -> Any:
     """Mean confidence on spheres around the data."""
     from kdgraph.figures import confidence_against_radius as draw
 

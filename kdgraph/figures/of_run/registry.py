@@ -11,14 +11,18 @@ from typing import Any
 _FIGURES: dict[str, Callable[..., Any]] = {}
 
 
-def figure(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Register a function by its name, which is what ``figures.draw`` and the file are called."""
-    _FIGURES[function.__name__] = function
-    return function
+def run_figure(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return a decorator that registers a figure of a run under ``name``, its key in ``figures.draw`` and the stem of its file."""
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        _FIGURES[name] = function
+        return function
+
+    return register
 
 
 @cache
-def figures() -> dict[str, Callable[..., Any]]:
+def run_figures() -> dict[str, Callable[..., Any]]:
     """Every figure by name; the modules of this folder are imported the first time."""
     package = __name__.rpartition(".")[0]
     for module in pkgutil.iter_modules(import_module(package).__path__):

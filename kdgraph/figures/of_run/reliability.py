@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 
 from kdgraph.figures.of_run.drawing import Drawing
-from kdgraph.figures.of_run.registry import figure
+from kdgraph.figures.of_run.registry import run_figure
 from kdgraph.figures.reliability import Interval
 from kdgraph.metrics import ece, reliability_bins
 from kdgraph.metrics.calibration import Strategy
 from kdgraph.parameters import Count
 
 
-@figure
-def reliability_diagram(run: Drawing, *, bins: Count = 15, strategy: Strategy = "uniform", interval: Interval = "wilson") -> Any:
+@run_figure("reliability_diagram")
+def reliability_diagram_of_run(run: Drawing, *, bins: Count = 15, strategy: Strategy = "uniform", interval: Interval = "wilson") -> Any:
     """Accuracy against confidence on test rows, by bin.
 
     Parameters

@@ -8,11 +8,11 @@ import numpy as np
 
 from kdgraph.answers import Predictions
 from kdgraph.figures.of_run.drawing import Drawing, mean_confidence, parameter_of
-from kdgraph.figures.of_run.registry import figure
+from kdgraph.figures.of_run.registry import run_figure
 
 
-@figure
-def confidence_against_shift(run: Drawing) -> Any:
+@run_figure("confidence_against_shift")
+def confidence_against_shift_of_run(run: Drawing) -> Any:
     """Mean confidence along each family of sets that leads away from the data."""
     from kdgraph.figures import confidence_against_shift as draw
 
