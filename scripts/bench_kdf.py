@@ -22,7 +22,7 @@ from sklearn.frozen import FrozenEstimator
 
 from kdgraph import KernelDensityForest
 from kdgraph.data.simulations import Spiral
-from kdgraph.density.search import K_GRID
+from kdgraph.density.posterior import K_GRID
 from kdgraph.density.variants import Name
 
 CALIBRATION_PER_TRAIN = 0.43

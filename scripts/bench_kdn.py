@@ -31,7 +31,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
 
 from kdgraph import KernelDensityNetwork
-from kdgraph.density.search import K_GRID
+from kdgraph.density.posterior import K_GRID
 from kdgraph.geometry.code_index import CodeIndex
 from kdgraph.parents.networks import MultilayerPerceptron
 

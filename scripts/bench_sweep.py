@@ -17,7 +17,7 @@ from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
 
-from kdgraph.answers import Model
+from kdgraph.base import Model
 from kdgraph.cli import main as kdg
 from kdgraph.config import RunConfig, compose, plan
 from kdgraph.runner import stages

@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.neighbors import KernelDensity
 from threadpoolctl import threadpool_limits
 
-from kdgraph.calibration.top_label.bandwidth import SIGN_CHANGES, Rule, narrowest
+from kdgraph.calibration.top_label.kernel_density import SIGN_CHANGES, Rule, narrowest
 from kdgraph.calibration.top_label.kernel_sums import KernelSum
 
 FIRST, STEP, GRID, CLASSES = 0.005, 0.0005, 512, 10

@@ -5,7 +5,7 @@
 - A public function that takes or gives an array says its shape, in its docstring or its class's.
 - A public function or class of a room where there is science says where it comes from, in its docstring, its class's or its module's: a
   paper with its year, a numbered equation, section, table, figure or algorithm, a library, or that it is ours.
-- No module has over 400 lines.
+- No module has over 700 lines.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
-MOST_LINES = 400
+MOST_LINES = 700
 
 SHAPE = re.compile(r"\b(Float|Int|UInt|Bool)\d*\[|\[(n|K|d|m|b|s|\d)\b|\[n, …|:\w+:`|\bas (for|of|in)\b|elementwise", re.IGNORECASE)
 """A shape, in words of types or of axes, or a reference to what has it."""
 SHAPED = (
-    *("answers", "calibration", "data", "density", "detection", "distributions", "figures"),
+    *("base", "calibration", "data", "density", "detection", "distributions", "figures"),
     *("geometry", "metrics", "parents", "recalibration"),
 )
 
@@ -38,18 +38,11 @@ SCIENCE = (
 )
 PLUMBING = frozenset(
     {
-        "data/ood/rows.py",
-        "distributions/rows.py",
-        "geometry/over_blocks.py",
+        "data/ood/synthetic.py",
         "metrics/inputs.py",
         "metrics/registry.py",
-        "metrics/scoring.py",
-        "metrics/shared.py",
-        "parents/naming.py",
         "parents/networks/checkpoint.py",
-        "parents/networks/determinism.py",
-        "parents/networks/progress.py",
-        "parents/rows.py",
+        "parents/networks/torch_state.py",
     }
 )
 """Modules of those rooms that have nothing to cite: they hold, cut and pass on what the others make."""

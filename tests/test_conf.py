@@ -12,7 +12,7 @@ from kdgraph import config
 from kdgraph.components import INJECTED, build, parameters_of, target_of
 from kdgraph.composer import Composer
 from kdgraph.config import compose, conf_dir, plan
-from kdgraph.data.sources import Simulation, Table
+from kdgraph.data.dataset import Simulation, Table
 from kdgraph.data.splits import split_options
 from kdgraph.errors import ConfigError
 from kdgraph.report.options import first_comment

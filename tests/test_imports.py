@@ -23,7 +23,8 @@ ROOMS = [
     {"smoothing"},
     {"distributions"},
     {"metrics", "data"},
-    {"parents", "answers"},
+    {"base"},
+    {"parents"},
     {"geometry"},
     {"features"},
     {"density"},
@@ -47,7 +48,7 @@ LIBRARY = set().union(*ROOMS[: ROOMS.index({"figures"}) + 1]) - {"messages"}
 HYDRA = {"loader", "composer", "config", "verbs", "runner"}
 TORCH = [
     "kdgraph.parents.networks",
-    *(f"kdgraph.geometry.{name}" for name in ("activations", "device_index", "listener")),
+    "kdgraph.geometry.activations",
     "kdgraph.persistence.tensors",
     "kdgraph.runner.checkup",
 ]
@@ -57,7 +58,7 @@ MADE = {"outputs/", "figures/", "tables/"}
 
 
 def room(module: str) -> str:
-    """``kdgraph.density.kdf`` → ``density``."""
+    """``kdgraph.density.classifiers`` → ``density``."""
     parts = module.split(".")
     return parts[1] if len(parts) > 1 else "kdgraph"
 

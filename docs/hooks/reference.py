@@ -12,7 +12,7 @@ from mkdocs.structure.files import File, Files
 
 PACKAGE = Path(__file__).resolve().parents[2] / "kdgraph"
 ROOMS = (
-    *("smoothing", "distributions", "metrics", "data", "parents", "answers", "geometry", "features", "density"),
+    *("smoothing", "distributions", "metrics", "data", "base", "parents", "geometry", "features", "density"),
     *("calibration", "detection", "recalibration", "persistence", "figures", "results"),
 )
 """From the ground up, as imports point; what is not the library's, such as the command line, is not for others to import."""

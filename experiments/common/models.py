@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.common.runs import Record
-from kdgraph.answers import Evaluation, Model
+from kdgraph.base import Evaluation, Model
 from kdgraph.config import RunConfig
 from kdgraph.persistence import read
 from kdgraph.runner import stages

@@ -23,7 +23,7 @@ from experiments.common.command import parser_that_keeps, tell_claims
 from experiments.common.markdown import head, line, number, spread
 from experiments.common.splits import half_width
 from kdgraph.calibration.top_label import ClassPrecision, KernelDensityConfidence, TopLabelCalibrator
-from kdgraph.calibration.top_label.bandwidth import SIGN_CHANGES
+from kdgraph.calibration.top_label.kernel_density import SIGN_CHANGES
 from kdgraph.data.openml import OpenmlTable
 from kdgraph.data.tables import ScoreFile, SklearnTable
 from kdgraph.metrics import TopLabel, nll_top

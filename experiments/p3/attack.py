@@ -19,10 +19,10 @@ from experiments.common.claims import Claim, below
 from experiments.common.markdown import counted, number, signed
 from experiments.p3.command import asked
 from experiments.p3.images import CIFAR
-from kdgraph.answers import Model
+from kdgraph.base import Model
+from kdgraph.base.network_access import inside_of
 from kdgraph.config import plan
 from kdgraph.metrics import auroc
-from kdgraph.parents.inside import inside_of
 from kdgraph.runner import stages
 
 DATASETS = CIFAR.datasets

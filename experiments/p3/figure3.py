@@ -25,8 +25,7 @@ from experiments.common.settings import by_size
 from experiments.p3.images import STUDIES
 from experiments.p3.records import IN
 from kdgraph.errors import KdgError
-from kdgraph.figures.labels import LABEL_SIZE, NOTE_SIZE
-from kdgraph.figures.style import BLACK, FULL_WIDTH, GREY, VERMILLION, add_axes, fitted, new_figure, styled
+from kdgraph.figures.style import BLACK, FULL_WIDTH, GREY, LABEL_SIZE, NOTE_SIZE, VERMILLION, add_axes, fitted, new_figure, styled
 from kdgraph.metrics import auroc
 
 PAPER = Path(__file__).parent

@@ -18,7 +18,7 @@ from experiments.common.markdown import number
 from experiments.p3.command import asked
 from experiments.p3.images import MNIST
 from experiments.p3.seconds import faster, in_turn
-from kdgraph.answers import Model
+from kdgraph.base import Model
 from kdgraph.config import plan
 from kdgraph.data.dataset import Splits
 from kdgraph.detection import TreeHamming

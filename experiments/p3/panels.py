@@ -11,8 +11,18 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
 
-from kdgraph.figures.labels import LABEL_SIZE, label_ends, note_above
-from kdgraph.figures.style import FULL_WIDTH, Role, add_axes, new_figure, set_log_scale, styled, text_size
+from kdgraph.figures.style import (
+    FULL_WIDTH,
+    LABEL_SIZE,
+    Role,
+    add_axes,
+    label_ends,
+    new_figure,
+    note_above,
+    set_log_scale,
+    styled,
+    text_size,
+)
 
 _LEFT, _BETWEEN, _BOTTOM, _HEIGHT, _TOP, _ROW = 0.48, 0.3, 0.38, 1.75, 0.36, 0.24  # inches; between rows of panels, beside their labels
 

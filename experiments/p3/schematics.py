@@ -19,8 +19,22 @@ from sklearn.tree import DecisionTreeClassifier
 from experiments.common.markdown import number
 from experiments.common.pictures import save_picture
 from kdgraph.detection import aphd
-from kdgraph.figures.labels import LABEL_SIZE, NOTE_SIZE
-from kdgraph.figures.style import BLACK, BLUE, FULL_WIDTH, GREEN, GREY, ID_SHADE, ORANGE, VERMILLION, Role, add_axes, new_figure, styled
+from kdgraph.figures.style import (
+    BLACK,
+    BLUE,
+    FULL_WIDTH,
+    GREEN,
+    GREY,
+    ID_SHADE,
+    LABEL_SIZE,
+    NOTE_SIZE,
+    ORANGE,
+    VERMILLION,
+    Role,
+    add_axes,
+    new_figure,
+    styled,
+)
 from kdgraph.geometry import partition_of
 
 PAPER = Path(__file__).parent

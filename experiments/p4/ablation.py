@@ -24,7 +24,7 @@ from kdgraph.calibration.local.neighbours import LocalKernel, Neighbours, Places
 from kdgraph.config import plan
 from kdgraph.features import FeatureMap
 from kdgraph.metrics import TopLabel, group_mce
-from kdgraph.metrics.calibration import bin_edges
+from kdgraph.metrics.compat import bin_edges
 from kdgraph.runner import stages
 from kdgraph.runner.stored import StoredStages
 from kdgraph.runner.watch import Watch

@@ -15,10 +15,10 @@ from matplotlib.figure import Figure
 from experiments.common.command import in_one_line
 from experiments.common.models import evaluation_of, models_of
 from experiments.common.pictures import save_picture
-from kdgraph.answers import Model
+from kdgraph.base import Model
 from kdgraph.errors import DataError
-from kdgraph.figures.of_run.drawing import Drawing
-from kdgraph.figures.of_run.local import lce_of_bins_of_run
+from kdgraph.figures.local import lce_of_bins_of_run
+from kdgraph.figures.run_figures import Drawing
 
 TABLE = "lce_map"
 """Of the local errors of all test rows in the plane."""

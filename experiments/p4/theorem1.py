@@ -24,8 +24,8 @@ from experiments.common.markdown import head, line, number
 from experiments.common.pictures import save_picture
 from kdgraph.data.simulations import GaussianXor
 from kdgraph.figures import convergence
-from kdgraph.metrics.calibration import bin_of
-from kdgraph.metrics.local.errors import local_errors_at
+from kdgraph.metrics.compat import bin_of
+from kdgraph.metrics.local_calibration import local_errors_at
 
 BINS = 5
 """Of confidence. Of 100 rows about 23 are in the smallest, so that no bin is ever empty, as it may be with the paper's 15."""

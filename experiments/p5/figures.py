@@ -32,7 +32,7 @@ from kdgraph.figures import (
     mean_and_sd,
     predictive_densities,
 )
-from kdgraph.figures.of_run.predictive import predicted_row
+from kdgraph.figures.predictive import predicted_row
 from kdgraph.metrics import pit_histogram
 from kdgraph.runner.stages import split
 

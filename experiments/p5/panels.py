@@ -11,8 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from kdgraph.figures.labels import NOTE_SIZE
-from kdgraph.figures.style import BLACK, BLUE, FULL_WIDTH, PARENT, VERMILLION, add_axes, new_figure, styled
+from kdgraph.figures.style import BLACK, BLUE, FULL_WIDTH, NOTE_SIZE, PARENT, VERMILLION, add_axes, new_figure, styled
 
 _ROWS = "#bdbdbd"
 _LEFT, _RIGHT, _BOTTOM, _TOP, _GAP = 0.52, 0.12, 0.38, 0.24, 0.62  # inches

@@ -9,8 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from kdgraph.figures.labels import LABEL_SIZE, NOTE_SIZE
-from kdgraph.figures.style import BLACK, BLUE, FULL_WIDTH, GREY, ID_SHADE, add_axes, fitted, new_figure, styled
+from kdgraph.figures.style import BLACK, BLUE, FULL_WIDTH, GREY, ID_SHADE, LABEL_SIZE, NOTE_SIZE, add_axes, fitted, new_figure, styled
 from kdgraph.results.comparison.ranks import Ranks
 
 PARENT = " (parent)"

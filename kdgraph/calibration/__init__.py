@@ -1,8 +1,7 @@
 """Maps from a parent's scores to probabilities."""
 
-from kdgraph.calibration.baselines import Refit, Retrained, ScoreMap, Uncalibrated
+from kdgraph.calibration.baselines import LinearPool, Refit, Retrained, ScoreMap, Uncalibrated
 from kdgraph.calibration.groupwise import GroupWise
-from kdgraph.calibration.linear_pool import LinearPool
 from kdgraph.calibration.odin import OdinCalibration
 from kdgraph.calibration.selection import BestCalibrator
 

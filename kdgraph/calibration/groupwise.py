@@ -1,4 +1,7 @@
-"""A calibrator for each group of rows, where it is known which group a row belongs to."""
+"""The groups of rows that a calibrator is fitted by: said of each row.
+
+A calibrator for each group of rows, where it is known which group a row belongs to.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,28 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from kdgraph.calibration.known_groups import known_groups
+from kdgraph.base import PostHocClassifier, Rows, seeded_clone
+from kdgraph.base.posthoc import learn_from_training_rows
+from kdgraph.base.rows import one_each, take
 from kdgraph.parameters import Count
-from kdgraph.parents import PostHocClassifier, Rows, seeded_clone
-from kdgraph.parents.posthoc import learn_from_training_rows
-from kdgraph.parents.rows import one_each, take
+
+
+def known_groups(rows: Rows, method: str, missing: str) -> np.ndarray:
+    """[n]: the group of each of the calibration rows. Ours.
+
+    Raises
+    ------
+    ValueError
+        In one line, with the words ``missing`` where nobody says the groups, and with the value where a row has None or NaN for one.
+    """
+    from pandas import isna
+
+    if rows.group is None:
+        raise ValueError(missing)
+    if (nobody := isna(rows.group)).any():
+        found = f"got {rows.group[nobody][0]} among those of the calibration rows ({nobody.sum()} such)"
+        raise ValueError(f"{method} needs the group of each row, {found}; name one, or leave the row out")
+    return rows.group
 
 
 def _gives(method: str) -> Callable[[GroupWise], bool]:
@@ -37,7 +57,7 @@ class GroupWise(PostHocClassifier):
     estimator : any classifier with ``predict_proba``. Cloned and fitted; ``FrozenEstimator(fitted)`` is used as it is.
     calibrator : what is fitted for each group; its own ``estimator`` is replaced by the parent.
     min_rows : a group with fewer calibration rows has the calibrator of all rows.
-    calibration_size, random_state : as in :class:`~kdgraph.parents.PostHocClassifier`.
+    calibration_size, random_state : as in :class:`~kdgraph.base.PostHocClassifier`.
 
     Attributes
     ----------

@@ -11,11 +11,11 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
 
+from kdgraph.base import PostHocClassifier, Rows
+from kdgraph.base.network_access import STEPS, input_spread, logits_after_step
 from kdgraph.errors import ParameterError
 from kdgraph.metrics import fpr95
 from kdgraph.parameters import NonNegative, Positive
-from kdgraph.parents import PostHocClassifier, Rows
-from kdgraph.parents.input_step import STEPS, input_spread, logits_after_step
 
 TEMPERATURES = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
 """What T is chosen from where rows out of distribution decide, as Liang et al. have it."""
@@ -36,7 +36,7 @@ class OdinCalibration(PostHocClassifier):
         the images of Liang et al. are divided by their standard deviation; "auto": one of ``epsilons``, chosen in ``fit``.
     epsilons : what "auto" chooses ε from.
     calibration_size : share of the rows to hold out where ``fit`` is not given any. After a frozen estimator give it rows that this was
-        not fitted on, ``fit(X, y, X_calibration=…, y_calibration=…)``: see :class:`~kdgraph.parents.PostHoc`.
+        not fitted on, ``fit(X, y, X_calibration=…, y_calibration=…)``: see :class:`~kdgraph.base.PostHoc`.
     random_state : seeds the held-out rows, and the parent where it has no seed of its own.
 
     Attributes
@@ -87,7 +87,7 @@ class OdinCalibration(PostHocClassifier):
     paper_protocol: ClassVar = "ood"
 
     def fit(self, X, y, sample_weight=None, *, X_ood=None, **calibration):
-        """As :meth:`~kdgraph.parents.PostHocClassifier.fit`.
+        """As :meth:`~kdgraph.base.PostHocClassifier.fit`.
 
         Parameters
         ----------

@@ -11,12 +11,12 @@ import numpy as np
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import check_random_state
 
+from kdgraph.base import Rows
+from kdgraph.base.posthoc import learn_from_training_rows
 from kdgraph.calibration.baselines import ScoreMap, Uncalibrated
 from kdgraph.errors import ParameterError
 from kdgraph.metrics import nll
 from kdgraph.parameters import NonNegative, Range
-from kdgraph.parents import Rows
-from kdgraph.parents.posthoc import learn_from_training_rows
 
 _nll_by_row = cast("Callable[..., np.ndarray]", nll.by_row)
 

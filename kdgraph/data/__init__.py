@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from kdgraph.data.dataset import Dataset, OodSet, Splits
-from kdgraph.data.scaling import Scaling
-from kdgraph.data.sources import Fetched, OodSource, PosteriorSimulation, RegressionSimulation, Simulation, Table
+from kdgraph.data.dataset import (
+    Dataset,
+    Fetched,
+    OodSet,
+    OodSource,
+    PosteriorSimulation,
+    RegressionSimulation,
+    Scaling,
+    Simulation,
+    Splits,
+    Table,
+)
 from kdgraph.data.splits import make_splits
 
 __all__ = [

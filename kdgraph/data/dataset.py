@@ -1,18 +1,79 @@
-"""What comes in: a data set and its rows by role."""
+"""Scaling of features, fitted on training rows and applied to every other.
+
+What comes in: a data set and its rows by role.
+
+Where rows come from: sources that can draw any number of them, sources that have a fixed number, and what is out of distribution.
+
+One half of the classes of a data set: so that a network can learn from some classes what is not its own, and be asked about others.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
-from kdgraph.data.scaling import Scaling
 from kdgraph.distributions import Distribution
-from kdgraph.errors import DataError
+from kdgraph.errors import DataError, ParameterError
+
+Scale = Literal["none", "min_max", "max_norm"]
+"""none: as they are. min_max: each feature of the training rows to [0, 1]. max_norm: all divided by the training rows' largest L2 norm.
+
+Images are already in [0, 1] and stay as they are, and so do categories. A missing value stays missing, and adds nothing to a norm.
+"""
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """The map x ↦ (x - shift) / size, feature by feature; by default the identity.
+
+    Attributes
+    ----------
+    shift : Float[d], or one number for all features.
+    size : Float[d], or one number for all features; never 0.
+    """
+
+    shift: np.ndarray | float = 0.0
+    size: np.ndarray | float = 1.0
+
+    @classmethod
+    def fit(cls, X: np.ndarray, scale: Scale, categorical: np.ndarray | None = None) -> Scaling:
+        """The scaling that ``scale`` means for training rows X: Float[n, d], or images, for which it must be "none".
+
+        A constant feature has no range; min_max only shifts it to 0, and so max_norm leaves rows that are all 0. Features that are
+        ``categorical`` (Bool[d]) are neither shifted nor scaled.
+        """
+        if X.ndim != 2 and scale != "none":
+            raise ParameterError(f"scale must be none for images, which are in [0, 1] already, got {scale!r}; it is for vectors")
+        kept = np.zeros(X.shape[1], dtype=bool) if categorical is None or scale == "none" else categorical
+        if scale == "min_max":
+            low, high = (np.where(kept | np.isnan(ends), 0.0, ends) for ends in (np.fmin.reduce(X), np.fmax.reduce(X)))
+            return cls(low, np.where(kept, 1.0, _nonzero(high - low)))
+        if scale == "max_norm":
+            norm = _nonzero(np.linalg.norm(np.nan_to_num(X) * ~kept, axis=1).max())
+            return cls(0.0, np.where(kept, 1.0, norm) if kept.any() else norm)
+        return cls()
+
+    def apply(self, X: np.ndarray) -> np.ndarray:
+        """Rows as they are measured to rows as they are learnt from: Float[n, d]. The identity gives X itself, no copy."""
+        return X if self._is_identity else (X - self.shift) / self.size
+
+    def undo(self, X: np.ndarray) -> np.ndarray:
+        """Rows as they are learnt from to rows as they are measured: Float[n, d]. The identity gives X itself, no copy."""
+        return X if self._is_identity else X * self.size + self.shift
+
+    @property
+    def _is_identity(self) -> bool:
+        return np.ndim(self.shift) == np.ndim(self.size) == 0 and self.shift == 0 and self.size == 1
+
+
+def _nonzero(size: np.ndarray) -> np.ndarray:
+    return np.where(size == 0, 1.0, size)
+
 
 Posterior = Callable[[np.ndarray], np.ndarray]
 """X: Float[n, d] → P(y|x): Float[n, K], rows sum to 1."""
@@ -225,3 +286,103 @@ class OodSet:
     id_values: tuple[float, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
     source_rows: np.ndarray | None = field(default=None, compare=False)
+
+
+@runtime_checkable
+class Simulation(Protocol):
+    """A source that can draw any number of rows; ``classes`` is empty if it is a regression."""
+
+    name: str
+    classes: np.ndarray
+    feature_names: tuple[str, ...]
+
+    def sample(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """X: Float[n, d] or Float[n, c, h, w], y: Int[n], Float[n] in regression."""
+        ...
+
+
+@runtime_checkable
+class PosteriorSimulation(Simulation, Protocol):
+    """A simulation that knows the truth."""
+
+    def posterior(self, X: np.ndarray, n: int | None = None) -> np.ndarray:
+        """P(y|x): Float[m, K] of a sample of ``n`` rows (None: of the population)."""
+        ...
+
+
+@runtime_checkable
+class RegressionSimulation(Simulation, Protocol):
+    """A simulation of a regression that knows the truth."""
+
+    def distribution(self, X: np.ndarray) -> Distribution:
+        """The true distributions of y at the n rows of X: Float[n, d]."""
+        ...
+
+
+@runtime_checkable
+class Table(Protocol):
+    """A source that has a fixed number of rows.
+
+    One that reads more than the file that its parameter ``path`` names says so in ``reads``: parameter → function from its path to the
+    files that are read. Their content is part of what a run is.
+    """
+
+    name: str
+
+    def load(self) -> Dataset:
+        """The whole table."""
+        ...
+
+
+@runtime_checkable
+class Fetched(Table, Protocol):
+    """A table that may have to be fetched before a run can start, once and in one process."""
+
+    def prefetch(self, progress: Callable[[str], None] | None = None) -> None:
+        """Make sure that the rows are on this machine, telling ``progress`` what is going on.
+
+        Raises
+        ------
+        NotAtHand
+            If they cannot be had, or what the source requires of them shuts them out.
+        """
+        ...
+
+
+@runtime_checkable
+class OodSource(Protocol):
+    """A source of rows that are not from the training distribution; one that has to be fetched has ``prefetch`` as :class:`Fetched` has."""
+
+    def sets(self, splits: Splits, rng: np.random.Generator) -> Iterable[OodSet]:
+        """Sets of rows as a model takes them, drawn one at a time.
+
+        ``splits.train`` says where the training distribution is, ``splits.test`` has the rows that a shift of rows in distribution starts
+        from, and ``splits.scaling`` scales rows that come as they are measured.
+        """
+        ...
+
+
+Half = Literal["first", "second"] | None
+"""Of the sorted classes; of an odd number the first half is the smaller. None: all of them."""
+
+
+def in_half(table: Dataset, half: Half) -> np.ndarray:
+    """Bool[n]: rows whose class is in that half.
+
+    Raises
+    ------
+    DataError
+        If there are no two classes to divide.
+
+    Examples
+    --------
+    >>> table = Dataset.from_labels("letters", np.zeros((3, 1)), ["a", "b", "c"])
+    >>> in_half(table, "first").tolist(), in_half(table, "second").tolist()
+    ([True, False, False], [False, True, True])
+    """
+    if half is None:
+        return np.ones(len(table.y), dtype=bool)
+    if len(table.classes) < 2:
+        raise DataError(f"{table.name} has no classes to be divided into halves; give half=null, or choose another data set")
+    is_first = table.y < len(table.classes) // 2
+    return is_first if half == "first" else ~is_first

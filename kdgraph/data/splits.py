@@ -1,23 +1,206 @@
-"""The split of a source into training, calibration and test rows."""
+"""The rows of a table divided into roles: as the source prescribes, by group, or at random within classes.
+
+Classes that no role has: what a model has never seen of the same table, and so what is near to its training distribution.
+
+The split of a source into training, calibration and test rows.
+"""
 
 from __future__ import annotations
 
 import inspect
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from kdgraph.data.dataset import Dataset, Splits
-from kdgraph.data.dividing import SplitBy, rows_by_role
-from kdgraph.data.left_out import LeftOut, without_classes
-from kdgraph.data.scaling import Scale, Scaling
-from kdgraph.data.sizes import Sizes
-from kdgraph.data.sources import PosteriorSimulation, RegressionSimulation, Simulation, Table
+from kdgraph.data.dataset import (
+    CALIBRATION,
+    TEST,
+    TRAIN,
+    UNUSED,
+    Dataset,
+    PosteriorSimulation,
+    RegressionSimulation,
+    Scale,
+    Scaling,
+    Simulation,
+    Splits,
+    Table,
+)
+from kdgraph.data.sizes import Counts, Sizes
 from kdgraph.distributions import Distribution
 from kdgraph.errors import DataError
-from kdgraph.parameters import annotations_of, check_value
+from kdgraph.parameters import Range, annotations_of, check_value
+
+SplitBy = Literal["auto", "random", "group"]
+"""random: rows at random, each role with each class in its share. group: rows of one group all in one role. auto: the roles that the source
+prescribes, else by group where it has groups to keep together, else at random."""
+ORDERS = 50
+"""Random orders of the groups that are tried: with one, a class of a few large groups is missing from a part now and then."""
+
+
+def rows_by_role(table: Dataset, sizes: Sizes, split: SplitBy, rng: np.random.Generator) -> list[np.ndarray]:
+    """Row numbers of train, calibration and test, Int[n_role] each: disjoint, by class if the table has classes."""
+    strata = table.y if table.task == "classification" else np.zeros(len(table.y), dtype=int)
+    if split == "auto" and table.roles is not None:
+        return _prescribed(table, strata, sizes, rng)
+    counts = (sizes.of_scores if table.given_scores else sizes.of_table)(table.name, len(table.y))
+    wanted = [counts.test, counts.calibration, counts.train]
+    if split == "group" and table.split_groups is None:
+        way_out = "name their column (dataset.split_groups; of dataset=arrays an array split_groups)"
+        raise DataError(f"{table.name} has no groups to keep together; {way_out}, or give dataset.split=random")
+    if split == "group" or (split == "auto" and table.split_groups is not None):
+        test, calibration, train = grouped_parts(table.name, strata, table.split_groups, wanted, rng)
+    else:
+        test, calibration, train = stratified_parts(strata, wanted, rng)
+    return [train, calibration, test]
+
+
+def _prescribed(table: Dataset, strata: np.ndarray, sizes: Sizes, rng: np.random.Generator) -> list[np.ndarray]:
+    """The same where the source prescribes roles; without calibration rows, these come out of the training rows."""
+    train, calibration, test = (np.flatnonzero(table.roles == role) for role in (TRAIN, CALIBRATION, TEST))
+    found = Counts(len(train), len(calibration), len(test))
+    counts = sizes.of_scores(table.name, len(table.y), found) if table.given_scores else sizes.of_roles(table.name, found)
+
+    def some(rows: np.ndarray, *wanted: int) -> list[np.ndarray]:
+        return [rows[part] for part in stratified_parts(strata[rows], wanted, rng)] if len(rows) else [rows] * len(wanted)
+
+    (test,) = some(test, counts.test)
+    if len(calibration):
+        (calibration,) = some(calibration, counts.calibration)
+        (train,) = some(train, counts.train)
+    else:
+        calibration, train = some(train, counts.calibration, counts.train)
+    return [train, calibration, test]
+
+
+def stratified_parts(y: np.ndarray, sizes: Sequence[int], rng: np.random.Generator) -> list[np.ndarray]:
+    """Disjoint random parts of the rows with classes y: Int[n], of ``sizes`` rows with sum at most n.
+
+    Returns
+    -------
+    list of Int[size]
+        Row numbers in random order. A part depends on its own size and on those before it, not on those after it.
+    """
+    rank = rng.permutation(len(y))
+    members = [rows[np.argsort(rank[rows])] for rows in (np.flatnonzero(y == c) for c in np.unique(y))]
+    parts = []
+    for size in sizes:
+        quota = quotas(np.array([len(rows) for rows in members]), size, rng)
+        part = np.concatenate([rows[:q] for rows, q in zip(members, quota, strict=True)])
+        members = [rows[q:] for rows, q in zip(members, quota, strict=True)]
+        parts.append(part[np.argsort(rank[part])])
+    return parts
+
+
+def quotas(available: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
+    """``size`` rows over classes of which Int[K] are ``available``, in proportion, by largest remainder: Int[K]. Chance breaks ties."""
+    exact = available * size / max(available.sum(), 1)
+    quota = np.floor(exact).astype(int)
+    by_remainder = np.lexsort((rng.random(len(quota)), quota - exact))
+    quota[by_remainder[: size - quota.sum()]] += 1
+    return quota
+
+
+def grouped_parts(name: str, y: np.ndarray, groups: np.ndarray | None, sizes: Sequence[int], rng: np.random.Generator) -> list[np.ndarray]:
+    """Disjoint parts of the rows with classes y: Int[n] and groups: Int[n], of at most ``sizes`` rows, no group in two of them.
+
+    Groups come in random order; each part takes groups until it has its size, the last one those that are left. Of :data:`ORDERS` orders it
+    is the one whose parts come closest to the class shares of all rows. What a part has too many is left out at random, by class.
+
+    Returns
+    -------
+    list of Int[≤ size]
+        Row numbers in random order.
+
+    Raises
+    ------
+    DataError
+        If there are fewer groups than parts.
+    """
+    values, group = np.unique(np.asarray(groups), return_inverse=True)
+    if len(values) < len(sizes):
+        raise DataError(f"{name} has {len(values)} groups, and each of {len(sizes)} roles needs its own; give dataset.split=random")
+    rows_of_class = np.zeros((len(values), int(y.max()) + 1))
+    np.add.at(rows_of_class, (group, y), 1)
+    orders = [rng.permutation(len(values)) for _ in range(ORDERS)]
+    divided = [np.split(order, _ends(rows_of_class[order].sum(axis=1), sizes)) for order in orders]
+    best = divided[int(np.argmin([_unevenness(rows_of_class, each) for each in divided]))]
+    parts = []
+    for chosen, size in zip(best, sizes, strict=True):
+        rows = np.flatnonzero(np.isin(group, chosen))
+        (part,) = stratified_parts(y[rows], [min(size, len(rows))], rng)
+        parts.append(rows[part])
+    return parts
+
+
+def _ends(n_rows: np.ndarray, sizes: Sequence[int]) -> list[int]:
+    """Where each part but the last ends, of groups of Float[g] rows in their order; none is empty, and each has its size if it can."""
+    reached, ends, start = np.cumsum(n_rows), [], 0
+    for left, size in zip(range(len(sizes) - 1, 0, -1), sizes, strict=False):
+        before = reached[start - 1] if start else 0
+        stop = int(np.searchsorted(reached, before + size)) + 1
+        start = min(max(stop, start + 1), len(n_rows) - left)
+        ends.append(start)
+    return ends
+
+
+def _unevenness(rows_of_class: np.ndarray, parts: Sequence[np.ndarray]) -> float:
+    """The largest distance, over parts and classes, of a class's share in a part from its share in all rows, in units of the latter."""
+    share = rows_of_class.sum(axis=0) / rows_of_class.sum()
+    found = np.array([rows_of_class[part].sum(axis=0) / rows_of_class[part].sum() for part in parts])
+    return float((np.abs(found - share) / share).max())
+
+
+LeftOut = Annotated[int, Range(1)] | Sequence[Any] | None
+"""Labels of the classes whose rows train, calibrate and test nothing, or how many of them chance takes; None: no class."""
+
+FEWEST = 2
+"""Classes that a classifier needs."""
+
+
+def without_classes(table: Dataset, left_out: LeftOut, split: SplitBy, rng: np.random.Generator) -> tuple[Dataset, Dataset | None]:
+    """The table without the classes that are left out, and their rows; what a source does not use (role UNUSED) is in neither.
+
+    Chance takes from a generator of its own, so the rows that remain are divided as if the classes had been named.
+
+    Raises
+    ------
+    DataError
+        For a regression, for class scores, for a label that is none, and where fewer than two classes would remain.
+    """
+    if left_out is None or (not isinstance(left_out, int) and not len(left_out)):
+        return table, None
+    if table.task != "classification":
+        raise DataError(f"{table.name} has a target to regress on, and dataset.left_out leaves out classes; give dataset.left_out=null")
+    if table.given_scores:
+        raise DataError(f"{table.name} has the scores of a model that has seen every class; give dataset.left_out=null")
+    gone = _positions(table, left_out, rng)
+    kept = np.setdiff1d(np.arange(len(table.classes)), gone)
+    if len(kept) < FEWEST:
+        what = f"{table.name} has {len(table.classes)} classes, and without {len(gone)} of them"
+        raise DataError(f"{what} {len(kept)} would remain, but a classifier needs {FEWEST}; lower dataset.left_out")
+    table = replace(table, facts={**table.facts, "left_out": table.classes[gone].tolist()})
+    away = table.with_classes(gone)
+    if split == "auto" and away.roles is not None:
+        away = away.rows(np.flatnonzero(away.roles != UNUSED))
+    return table.with_classes(kept), away
+
+
+def _positions(table: Dataset, left_out: int | Sequence[Any], rng: np.random.Generator) -> np.ndarray:
+    """Int[g], sorted: which of the classes are left out. A label may be given as text, as a command line has it."""
+    k = len(table.classes)
+    if isinstance(left_out, int):
+        return np.sort(rng.spawn(1)[0].choice(k, min(left_out, k), replace=False))
+    labels = table.classes.tolist()
+    by_text = {str(label): position for position, label in enumerate(labels)}
+    for label in left_out:
+        if label not in labels and str(label) not in by_text:
+            raise DataError(f"dataset.left_out: {table.name} has no class {label!r}; it has {', '.join(by_text)}")
+    return np.unique([labels.index(label) if label in labels else by_text[str(label)] for label in left_out])
+
 
 Rare = Literal["refuse", "drop"]
 """What becomes of a class with too few rows to be learnt and calibrated: an error, or its rows are left out of every role."""
@@ -42,8 +225,8 @@ def make_splits(
     ----------
     source : a simulation draws three independent samples, so the size of one changes no row of another. A table is divided; test rows are
         chosen first, so neither of the other sizes changes them.
-    scale : what is done to the features; see :data:`kdgraph.data.scaling.Scale`.
-    split : how a table is divided; see :data:`~kdgraph.data.dividing.SplitBy`.
+    scale : what is done to the features; see :data:`kdgraph.data.dataset.Scale`.
+    split : how a table is divided; see :data:`~kdgraph.data.splits.SplitBy`.
     rare : what becomes of classes that are too small; see :data:`Rare`.
     left_out : labels of classes of a table that no role has, or how many of them chance takes; shares are of the rows that remain. Rows of
         such classes are in ``Splits.left_out``.

@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 from sklearn.utils import get_tags
 
-from kdgraph.density.floor import blend, conformal_log_floor, priced_log_floor
-from kdgraph.density.floored import FlooredClassifier
+from kdgraph.base import Rows
+from kdgraph.density.floor import FlooredClassifier, blend, conformal_log_floor, priced_log_floor
 from kdgraph.density.gaussians import shrunk
 from kdgraph.density.graph import Distance, KernelDensityGraph, in_blocks
 from kdgraph.errors import DataError
 from kdgraph.parameters import OpenFraction
-from kdgraph.parents import Rows
 
 
 @dataclass(eq=False, repr=False)
@@ -37,7 +36,7 @@ class DensityGate(FlooredClassifier):
         (:func:`~kdgraph.density.floor.priced_log_floor`): a bound of what the gate costs in calibration, also where held-out rows are few.
     min_weight : w is never smaller, so that the estimator's argmax survives among equal priors.
     calibration_size : share of the rows to hold out where ``fit`` is not given any. After a frozen estimator give it rows that this was
-        not fitted on, ``fit(X, y, X_calibration=…, y_calibration=…)``: see :class:`~kdgraph.parents.PostHoc`.
+        not fitted on, ``fit(X, y, X_calibration=…, y_calibration=…)``: see :class:`~kdgraph.base.PostHoc`.
     n_jobs : threads; never changes a number.
     random_state : seeds the held-out rows, and what is cloned.
 

@@ -13,15 +13,25 @@ from typing import Literal
 
 import numpy as np
 
+from kdgraph.base import Rows
 from kdgraph.density.floor import figure1_log_floor, printed_log_floor
 from kdgraph.density.gaussians import LAMBDA, PolytopeGaussians, VarianceRule, as_printed, per_sample, shrunk
 from kdgraph.density.graph import Distance, KernelDensityGraph
-from kdgraph.density.posterior import NearestPosterior, QueryPosterior
-from kdgraph.density.published import FOREST, Published, Stage
-from kdgraph.density.search import K_GRID, Criterion, Objective, nll, search_nearest, search_query
+from kdgraph.density.posterior import (
+    FOREST,
+    K_GRID,
+    Criterion,
+    NearestPosterior,
+    Objective,
+    Published,
+    QueryPosterior,
+    Stage,
+    nll,
+    search_nearest,
+    search_query,
+)
 from kdgraph.geometry import Partition
 from kdgraph.metrics import ece
-from kdgraph.parents import Rows
 
 Name = Literal["kdgraph", "paper", "reference", "figure1"]
 

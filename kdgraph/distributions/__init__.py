@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from kdgraph.distributions.by_row import RankedEcdf, RowEcdf, ScoredEcdf
-from kdgraph.distributions.conformal import ConformalIntervals, CorrectedIntervals
-from kdgraph.distributions.distribution import Distribution, Standard
-from kdgraph.distributions.linear_map import LinearMap
-from kdgraph.distributions.localised import LocalisedIntervals
-from kdgraph.distributions.normal import LocationScale, Normal
-from kdgraph.distributions.pit_map import PitMap, WeightedEcdf
+from kdgraph.distributions.base import Distribution, Standard
+from kdgraph.distributions.conformal import ConformalIntervals, CorrectedIntervals, LocalisedIntervals
+from kdgraph.distributions.parametric import LocationScale, Normal, ScipyFamily, as_distribution
 from kdgraph.distributions.quantile_grid import QuantileGrid
-from kdgraph.distributions.recalibrated import Recalibrated
+from kdgraph.distributions.recalibrated import LinearMap, PitMap, Recalibrated, WeightedEcdf
+from kdgraph.distributions.row_pit_maps import RankedEcdf, RowEcdf, ScoredEcdf
 from kdgraph.distributions.samples import WeightedSamples
-from kdgraph.distributions.scipy_families import ScipyFamily, as_distribution
 
 __all__ = [
     "ConformalIntervals",

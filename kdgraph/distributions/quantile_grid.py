@@ -6,9 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kdgraph.distributions.distribution import Distribution
-from kdgraph.distributions.row_steps import count_in_rows
-from kdgraph.distributions.rows import by_row, checked_levels, rows_at
+from kdgraph.distributions.base import Distribution, by_row, checked_levels, count_in_rows, rows_at
 
 _SHORTEST = 1e-3
 """Of the mean distance that all quantiles of a row together give a tail: what is shorter is a tie."""

@@ -1,17 +1,200 @@
-"""A forecaster's distributions behind a map of its PIT values."""
+"""Maps of PIT values: how often the values F(y) of a forecaster are really below p, as a distribution function R on [0, 1].
+
+A map of PIT values without steps: linear between knots (Kuleshov et al. 2018, Algorithm 1).
+
+A forecaster's distributions behind a map of its PIT values.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from kdgraph.distributions.distribution import Distribution, Standard
-from kdgraph.distributions.pit_map import PitMap
-from kdgraph.distributions.rows import blocks, checked_levels, rows_at
-from kdgraph.distributions.weighted import crps_of_one_sample, crps_of_samples, mean_of_samples, var_of_samples
+from kdgraph.distributions.base import SAME, Distribution, Standard, blocks, checked_levels, rows_at
+from kdgraph.distributions.samples import crps_of_one_sample, crps_of_samples, mean_of_samples, var_of_samples
+
+
+class PitMap(ABC):
+    """A distribution function R of PIT values, one for all rows or one for each; :class:`Recalibrated` puts it behind F.
+
+    Torres et al. (2024), Algorithm 1, have one for each row. PIT values are in (0, 1), or beyond, where F is 0 or 1 to the last bit: see
+    :meth:`Distribution.levels`.
+    """
+
+    has_steps: ClassVar[bool] = True
+    """Whether R is constant but for steps, so that sums over its atoms are exact."""
+
+    @property
+    def width(self) -> int | None:
+        """How many atoms a row has, where each row has its own; None where all rows have one map."""
+        return None
+
+    @abstractmethod
+    def moved(self, function: Callable[[np.ndarray], np.ndarray]) -> PitMap:
+        """The map whose atoms are at ``function`` of those here, an increasing function of arrays, elementwise."""
+
+    @abstractmethod
+    def __getitem__(self, index: Any) -> Self:
+        """The maps of fewer rows; itself where all rows have one."""
+
+    @abstractmethod
+    def cdf(self, p: np.ndarray) -> np.ndarray:
+        """R(p) of PIT values p: Float[n], or Float[n, m] with m values for each row."""
+
+    @abstractmethod
+    def ppf(self, q: np.ndarray) -> np.ndarray:
+        """The smallest p with R(p) >= q, of levels in [0, 1]: Float[m] of Float[m] where all rows have one map, else Float[n, m]; and
+        Float[n, m] of Float[n, m].
+        """
+
+    @abstractmethod
+    def atoms(self) -> tuple[np.ndarray, np.ndarray]:
+        """Where the mass of R is: PIT values in increasing order and their weights, which sum to 1.
+
+        Both Float[m] where all rows have one map, Float[n, k] where each has its own. A map without steps gives nodes and weights of a
+        quadrature.
+        """
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedEcdf(PitMap):
+    """R is the weighted empirical distribution function of PIT values: a step of height w_i / Σw at each of them.
+
+    ``ppf`` is its left-continuous inverse, inf {p: R(p) >= q}, so every quantile is one of the values ("inverted_cdf" of numpy, type 1
+    of Hyndman and Fan, The American Statistician 50, 1996). At level 0 it is the smallest value. Levels within 1e-12 of a step, relatively,
+    are on it.
+
+    Attributes
+    ----------
+    levels : Float[m], increasing.
+    cumulative : Float[m], R at each of them; the last is 1.
+
+    Examples
+    --------
+    >>> ecdf = WeightedEcdf.of(np.array([0.9, 0.2, 0.5]), np.array([2.0, 1.0, 1.0]))
+    >>> ecdf.cdf(np.array([0.1, 0.2, 0.7])).tolist(), ecdf.ppf(np.array([0.25, 0.26, 0.51])).tolist()
+    ([0.0, 0.25, 0.5], [0.2, 0.5, 0.9])
+    """
+
+    levels: np.ndarray
+    cumulative: np.ndarray
+
+    @classmethod
+    def of(cls, pits: np.ndarray, weights: np.ndarray | None = None) -> Self:
+        """From PIT values Float[m] in any order, in (0, 1) or beyond, and weights Float[m], not negative; None: all the same.
+
+        Raises
+        ------
+        ValueError
+            For 0 or 1, whose quantile may be infinite; for no value, for weights that are negative or all 0.
+        """
+        pits = np.asarray(pits, dtype=np.float64)
+        wrong = ~np.isfinite(pits) | (pits == 0) | (pits == 1)
+        if pits.ndim != 1 or not pits.size or wrong.any():
+            got = pits[wrong][0] if wrong.any() else pits.shape
+            raise ValueError(f"PIT values must be at least one number, none of them 0 or 1, got {got}")
+        if weights is None:  # exact, as a sum of equal weights is not
+            return cls(np.sort(pits), np.arange(1, len(pits) + 1) / len(pits))
+        weights = np.asarray(weights, dtype=np.float64)
+        if weights.shape != pits.shape or not (np.isfinite(weights) & (weights >= 0)).all() or not weights.any():
+            raise ValueError(f"weights must be {len(pits)} numbers from 0, not all 0, got {weights.tolist()[:5]}")
+        order = np.argsort(pits, kind="stable")
+        order = order[weights[order] > 0]
+        cumulative = np.cumsum(weights[order])
+        return cls(pits[order], cumulative / cumulative[-1])
+
+    def __getitem__(self, index: Any) -> Self:
+        return self
+
+    def moved(self, function: Callable[[np.ndarray], np.ndarray]) -> WeightedEcdf:  # noqa: D102 - as in the base
+        return replace(self, levels=function(self.levels))
+
+    def cdf(self, p: np.ndarray) -> np.ndarray:  # noqa: D102
+        return np.append(0.0, self.cumulative)[np.searchsorted(self.levels, p, side="right")]
+
+    def ppf(self, q: np.ndarray) -> np.ndarray:  # noqa: D102
+        position = np.searchsorted(self.cumulative, q * (1 - SAME), side="left")
+        return self.levels[np.minimum(position, len(self.levels) - 1)]
+
+    def atoms(self) -> tuple[np.ndarray, np.ndarray]:  # noqa: D102
+        return self.levels, np.diff(self.cumulative, prepend=0.0)
+
+
+INSIDE = np.nextafter(0.0, 1.0), np.nextafter(1.0, 0.0)
+"""The smallest and the largest number in (0, 1)."""
+_NODES = 512
+"""Of sums over R: of normal distributions behind maps of 100 knots, means are right to 1e-3 of a standard deviation."""
+
+
+@dataclass(frozen=True, eq=False)
+class LinearMap(PitMap):
+    """R is linear between knots, for all rows.
+
+    Attributes
+    ----------
+    levels, cumulative : Float[m], increasing; the second from 0 to 1. Where it stays the same R is flat.
+
+    Examples
+    --------
+    >>> bent = LinearMap(np.array([0.0, 0.5, 1.0]), np.array([0.0, 0.8, 1.0]))
+    >>> bent.cdf(np.array([0.25, 0.75])).tolist(), bent.ppf(np.array([0.4, 0.9])).tolist()
+    ([0.4, 0.9], [0.25, 0.75])
+    """
+
+    levels: np.ndarray
+    cumulative: np.ndarray
+
+    has_steps: ClassVar[bool] = False
+
+    @classmethod
+    def of(cls, pits: np.ndarray) -> LinearMap:
+        """Through (p_(i), i / (n + 1)) of sorted PIT values: a new one falls into each of the n + 1 gaps alike.
+
+        The map goes from 0 to 1. Where values are beyond, it goes to the farthest of them, ends there, and has nothing between 0 or 1 and
+        the first value beyond: what lies there is in a coordinate of the family's own, see :meth:`Distribution.levels
+        <kdgraph.distributions.Distribution.levels>`.
+        """
+        levels, count = np.unique(pits, return_counts=True)
+        reached = np.cumsum(count) / (count.sum() + 1)
+        below, above = int((levels < 0).sum()), int((levels <= 1).sum())
+        parts = [(levels[:below], reached[:below]), (levels[below:above], reached[below:above]), (levels[above:], reached[above:])]
+        if below:  # from just below the farthest; and from the one nearest to 0 to 0 itself
+            parts.insert(0, (np.nextafter(levels[:1], -np.inf), np.zeros(1)))
+            parts.insert(2, (np.array([INSIDE[0]]), reached[below - 1 : below]))
+        else:
+            parts.insert(0, (np.zeros(1), np.zeros(1)))
+        if above < len(levels):
+            parts.insert(-1, (np.array([INSIDE[1]]), reached[above : above + 1]))
+            parts.append((np.nextafter(levels[-1:], np.inf), np.ones(1)))
+        else:
+            parts.append((np.ones(1), np.ones(1)))
+        return cls(*(np.concatenate([part[side] for part in parts]) for side in (0, 1)))
+
+    def __getitem__(self, index: Any) -> Self:
+        return self
+
+    def moved(self, function: Callable[[np.ndarray], np.ndarray]) -> WeightedEcdf:
+        """Of the nodes that :meth:`atoms` gives."""
+        levels, weights = self.atoms()
+        return WeightedEcdf(function(levels), np.cumsum(weights))
+
+    def cdf(self, p: np.ndarray) -> np.ndarray:  # noqa: D102 - as in the base
+        return np.interp(p, self.levels, self.cumulative)
+
+    def ppf(self, q: np.ndarray) -> np.ndarray:  # noqa: D102
+        found = np.interp(q, self.cumulative, self.levels)
+        found = np.where((found == 0) & (q > 0), INSIDE[0], found)  # rounded: quantiles at 0 and at 1 may be infinite
+        return np.where((found == 1) & (q < 1), INSIDE[1], found)
+
+    def atoms(self) -> tuple[np.ndarray, np.ndarray]:
+        """Nodes and weights of a quadrature that is finest at both ends: Gauss-Legendre in s with q = sin²(πs/2)."""
+        x, weight = np.polynomial.legendre.leggauss(_NODES)
+        s = np.pi * (x + 1) / 4
+        return self.ppf(np.sin(s) ** 2), weight * np.pi / 4 * np.sin(2 * s)
 
 
 @dataclass(frozen=True, eq=False)

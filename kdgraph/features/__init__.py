@@ -1,6 +1,5 @@
 """Feature maps: what rows look like to a parent, in few dimensions and in units of their own spread; neighbours are looked for there."""
 
-from kdgraph.features.feature_map import FeatureMap
-from kdgraph.features.sources import Source, features_of
+from kdgraph.features.feature_map import FeatureMap, Source, features_of
 
 __all__ = ["FeatureMap", "Source", "features_of"]

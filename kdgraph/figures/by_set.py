@@ -1,17 +1,34 @@
-"""How sure models are on each set of rows: histograms of confidence, one panel for each set."""
+"""How sure models are on each set of rows: histograms of confidence, one panel for each set.
+
+Confidence on single sets, of one run.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from kdgraph.figures.labels import NOTE_SIZE, confidence_floor, note_above
-from kdgraph.figures.style import BLACK, COLUMN_WIDTH, GREY, Role, add_axes, fitted, legend_label, new_figure, roles, styled
+from kdgraph.figures.run_figures import Drawing, run_figure, title_of
+from kdgraph.figures.style import (
+    BLACK,
+    COLUMN_WIDTH,
+    GREY,
+    NOTE_SIZE,
+    Role,
+    add_axes,
+    confidence_floor,
+    fitted,
+    legend_label,
+    new_figure,
+    note_above,
+    roles,
+    styled,
+)
 
 _LEFT, _RIGHT, _BOTTOM, _HEIGHT, _TITLE = 0.48, 0.12, 0.36, 0.7, 0.2  # inches; the title stands above its panel
 _KEY_LINE, _KEY_SIZE, _MEAN = 0.15, 7.0, 24.0  # inches, points, points that a mean takes
@@ -105,3 +122,14 @@ def _check(sets: Mapping[str, Confidence]) -> None:
         for name, values in drawn.items():
             if np.ndim(values) != 1 or not len(values) or not (np.min(values) >= 0 and np.max(values) <= 1):  # NaN fails this too
                 raise ValueError(f"the confidence of {name!r} on {title!r} must be numbers in [0, 1], one for each row")
+
+
+@run_figure("confidence_by_set")
+def confidence_by_set_of_run(run: Drawing) -> Any:
+    """Histograms of confidence on the sets that are one of a kind; a family of many has a curve."""
+    alone = [family[0] for family in run.families() if len(family) == 1]
+    if not alone or run.prior is None:
+        return None
+    titles = {"test, in distribution": run.test} | {title_of(found).replace("\n", ", "): found for found in alone}
+    sets = {f"{title}: {found.n:,} rows": said for title, found in titles.items() if (said := run.confidence(found)) is not None}
+    return confidence_by_set(sets, run.prior) if sets else None

@@ -1,15 +1,34 @@
-"""Confidence on the way out of the data: mean max confidence against the distance from the origin."""
+"""Confidence on the way out of the data: mean max confidence against the distance from the origin.
+
+Confidence against the distance from the data, of one run.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from kdgraph.figures.labels import LABEL_SIZE, Bands, confidence_floor, label_ends, note_above
-from kdgraph.figures.style import BLACK, COLUMN_WIDTH, ID_SHADE, add_axes, fitted, new_figure, roles, styled, text_size
+from kdgraph.figures.run_figures import Drawing, mean_confidence, run_figure
+from kdgraph.figures.style import (
+    BLACK,
+    COLUMN_WIDTH,
+    ID_SHADE,
+    LABEL_SIZE,
+    Bands,
+    add_axes,
+    confidence_floor,
+    fitted,
+    label_ends,
+    new_figure,
+    note_above,
+    roles,
+    styled,
+    text_size,
+)
 
 _LEFT, _TOP, _BOTTOM, _HEIGHT = 0.46, 0.2, 0.36, 1.75  # inches
 _LONGEST_LABEL, _BAND_LINE = 1.2, 0.13  # inches
@@ -80,3 +99,13 @@ def _check(curves: Mapping[str, np.ndarray], radii: np.ndarray, bands: Bands | N
         raise ValueError("band_of must say what the bands are, e.g. '25 to 75 % of 10 seeds'")
     if bands and set(bands) - set(curves):
         raise ValueError(f"bands without a curve: {sorted(set(bands) - set(curves))}")
+
+
+@run_figure("confidence_against_radius")
+def confidence_against_radius_of_run(run: Drawing) -> Any:
+    """Mean confidence on spheres around the data."""
+    shells = [found for found in run.evaluation.predictions if "radius" in found.params]
+    shells.sort(key=lambda shell: shell.params["radius"])
+    if len(shells) < 2 or (curves := mean_confidence(run, shells)) is None or run.prior is None:
+        return None
+    return confidence_against_radius(curves, np.array([shell.params["radius"] for shell in shells]), run.prior)

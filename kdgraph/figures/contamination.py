@@ -1,4 +1,7 @@
-"""How often sets of rows are called out of distribution, against the share of their rows that are."""
+"""How often sets of rows are called out of distribution, against the share of their rows that are.
+
+How well sets of rows are judged that have some out of distribution: from the table that metrics=detection makes.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,22 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator, StrMethodFormatter
 
-from kdgraph.figures.keys import key_above, key_height, role_handles
-from kdgraph.figures.labels import NOTE_SIZE
-from kdgraph.figures.style import BLACK, COLUMN_WIDTH, GREY, add_axes, fitted, new_figure, roles, styled
+from kdgraph.figures.run_figures import Drawing, run_figure
+from kdgraph.figures.style import (
+    BLACK,
+    COLUMN_WIDTH,
+    GREY,
+    NOTE_SIZE,
+    add_axes,
+    fitted,
+    key_above,
+    key_height,
+    new_figure,
+    role_handles,
+    roles,
+    styled,
+)
+from kdgraph.parameters import Count
 
 _LEFT, _RIGHT, _BOTTOM, _HEIGHT, _TITLE, _GAP = 0.4, 0.08, 0.36, 0.95, 0.2, 0.12  # inches
 _COLUMNS = 2
@@ -88,3 +104,47 @@ def _check(panels: Mapping[str, Mapping[str, Curve]]) -> None:
         for name, (share, power) in curves.items():
             if np.shape(share) != np.shape(power) or np.ndim(share) != 1 or len(share) < 2 or not (np.diff(share) > 0).all():
                 raise ValueError(f"the curve of {name!r} in {title!r} must have two increasing shares or more, and a power at each")
+
+
+_NO_PARAMETERS = ("of", "on", "ood", "share", "set_size", "power")
+"""Columns of the table that are no parameters of a set."""
+
+
+@run_figure("power_against_contamination")
+def power_against_contamination_of_run(
+    run: Drawing, *, table: str = "contamination", false_alarm: float | None = 0.05, at_most: Count = 6
+) -> Any:
+    """Power of a test of sets against the share of their rows that are out of distribution, at the largest size of a set.
+
+    Parameters
+    ----------
+    table : a key in ``metrics``; one that both models have.
+    false_alarm : the rate that is marked: that of the table.
+    at_most : so many sets out of distribution, the first ones.
+    """
+    of = dict(zip(("parent", "calibrated"), run.names, strict=True))
+    rows = [row for row in run.evaluation.tables.get(table, []) if row["on"] == "ood"]
+    size = max((row["set_size"] for row in rows), default=0)
+    rows = [row for row in rows if row["set_size"] == size]  # of a set with fewer rows there is no such size
+    found: dict[str, dict[str, list[tuple[float, float]]]] = {}
+    for title, row in zip(_titles(rows), rows, strict=True):
+        found.setdefault(title, {}).setdefault(of[row["of"]], []).append((row["share"], row["power"]))
+    whole = [title for title, curves in found.items() if len(curves) == len(of)][:at_most]
+    panels = {title: {name: tuple(np.array(curve).T) for name, curve in found[title].items()} for title in whole}
+    return power_against_contamination(panels, false_alarm=false_alarm, set_size=size) if panels else None
+
+
+def _titles(rows: list[dict[str, Any]]) -> list[str]:
+    """Of each row the set's name, and of a family which of them: its only parameter, or of several those that are not the same in all."""
+    params = [{name: value for name, value in row.items() if name not in _NO_PARAMETERS} for row in rows]
+    family: dict[Any, list[dict[str, Any]]] = {}
+    for row, of_row in zip(rows, params, strict=True):
+        family.setdefault(row["ood"], []).append(of_row)
+    return [
+        ", ".join([str(row["ood"]), *(f"{name} {value:g}" for name, value in of_row.items() if _tells(name, of_row, family[row["ood"]]))])
+        for row, of_row in zip(rows, params, strict=True)
+    ]
+
+
+def _tells(name: str, params: dict[str, Any], family: list[dict[str, Any]]) -> bool:
+    return len(params) == 1 or any(other.get(name) != params[name] for other in family)

@@ -10,8 +10,22 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
-from kdgraph.figures.labels import LABEL_SIZE, NOTE_SIZE, note_above, spread
-from kdgraph.figures.style import BLACK, COLUMN_WIDTH, METHODS, Role, add_axes, fitted, new_figure, set_log_scale, styled, text_size
+from kdgraph.figures.style import (
+    BLACK,
+    COLUMN_WIDTH,
+    LABEL_SIZE,
+    METHODS,
+    NOTE_SIZE,
+    Role,
+    add_axes,
+    fitted,
+    new_figure,
+    note_above,
+    set_log_scale,
+    spread,
+    styled,
+    text_size,
+)
 
 _LEFT, _BOTTOM, _TOP, _HEIGHT, _LONGEST = 0.5, 0.36, 0.2, 2.3, 1.1  # inches
 _BAND = (0.05, 0.95)
@@ -85,7 +99,7 @@ def _dress(axes: Axes, n: np.ndarray, ylabel: str) -> None:
 
 
 def _name_ends(axes: Axes, labels: list[str], ends: list[float]) -> None:
-    """As :func:`~kdgraph.figures.labels.label_ends`, for a logarithmic axis."""
+    """As :func:`~kdgraph.figures.style.label_ends`, for a logarithmic axis."""
     low, high = axes.get_ylim()
     places = [np.log(end / low) / np.log(high / low) for end in ends]
     gap = 1.25 * LABEL_SIZE / 72 / _HEIGHT

@@ -9,9 +9,21 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from kdgraph.figures.keys import key_above, key_height, role_handles
-from kdgraph.figures.labels import LABEL_SIZE, NOTE_SIZE
-from kdgraph.figures.style import COLUMN_WIDTH, FULL_WIDTH, GREY, add_axes, fitted, new_figure, roles, styled
+from kdgraph.figures.style import (
+    COLUMN_WIDTH,
+    FULL_WIDTH,
+    GREY,
+    LABEL_SIZE,
+    NOTE_SIZE,
+    add_axes,
+    fitted,
+    key_above,
+    key_height,
+    new_figure,
+    role_handles,
+    roles,
+    styled,
+)
 
 _LEFT, _RIGHT, _TOP, _BOTTOM, _BETWEEN, _HEIGHT = 0.46, 0.06, 0.17, 0.38, 0.16, 1.5  # inches around and between panels
 _NOTE, _PER_ROW, _DOT, _MEAN = 0.12, 3, 2.0, 5.5  # inches: the note; panels; points: a run, a method's mean

@@ -9,8 +9,7 @@ from typing import cast
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from kdgraph.figures.labels import NOTE_SIZE
-from kdgraph.figures.style import BLACK, BLUE, FULL_WIDTH, GREY, add_axes, fitted, new_figure, styled
+from kdgraph.figures.style import BLACK, BLUE, FULL_WIDTH, GREY, NOTE_SIZE, add_axes, fitted, new_figure, styled
 
 _SIDE, _EDGE = 2.15, 0.06  # inches: names at either side of the axis, and the edge of the figure
 _WIDTH = FULL_WIDTH - 2 * _SIDE

@@ -1,13 +1,21 @@
-"""A row of example images."""
+"""A row of example images.
+
+What the rows look like.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.figure import Figure
 
+from kdgraph.figures.run_figures import Drawing, parameter_of, run_figure, title_of
 from kdgraph.figures.style import FULL_WIDTH, add_axes, fitted, new_figure, styled
+
+if TYPE_CHECKING:
+    from kdgraph.base import Predictions
 
 _EDGE, _GAP, _LINE = 0.06, 0.08, 0.135  # inches
 _LARGEST = 1.25  # inches
@@ -60,3 +68,29 @@ def _check(images: Sequence[np.ndarray], titles: Sequence[str]) -> None:
         low, high = np.min(image), np.max(image)
         if image.dtype != np.uint8 and not (low >= 0 and high <= 1):  # NaN fails this too
             raise ValueError(f"the image {title!r} must lie in [0, 1], got {low:g} to {high:g}")
+
+
+MOST_CLASSES = 4
+"""Of which a training image is shown among the examples."""
+
+
+@run_figure("example_images")
+def example_images_of_run(run: Drawing) -> Any:
+    """A training image of each of a few classes, and one of each family out of distribution, from the set that is farthest out."""
+    train = run.splits.train
+    if not train.are_images or train.X.shape[1] not in (1, 3):
+        return None
+    shown = {str(label): train.X[train.y == k][0] for k, label in enumerate(train.classes[:MOST_CLASSES].tolist())}
+    for family in run.families():
+        farthest = max(family, key=distance_from_training)
+        if farthest.example is not None:
+            shown[title_of(farthest)] = farthest.example
+    return image_row(list(shown.values()), list(shown))
+
+
+def distance_from_training(found: Predictions) -> float:
+    """How far a set's parameter is from where its family meets the training data; the value itself where it does not say."""
+    if len(found.params) != 1:
+        return 0.0
+    value = parameter_of(found)[1]
+    return min((abs(value - known) for known in found.id_values), default=value)

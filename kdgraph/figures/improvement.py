@@ -1,21 +1,107 @@
-"""How much better than their parent methods are over many data sets: against a parameter, or as one dot a data set."""
+"""A scale for improvements, which end at 1 and fall without bound: half of the parent's error and twice as much lie equally far from 0.
+
+How much better than their parent methods are over many data sets: against a parameter, or as one dot a data set.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter
 from matplotlib.transforms import ScaledTranslation
+from numpy.typing import ArrayLike
 
-from kdgraph.figures.labels import LABEL_SIZE, NOTE_SIZE, label_ends, note_above
 from kdgraph.figures.panels import Panels, Quantities, Repeated, check_repeated
-from kdgraph.figures.ratio_scale import set_ratio_scale, signed, to_ratio
-from kdgraph.figures.style import BLACK, FULL_WIDTH, GREY, Role, add_axes, fitted, new_figure, roles, set_log_scale, styled, text_size
+from kdgraph.figures.style import (
+    BLACK,
+    FULL_WIDTH,
+    GREY,
+    LABEL_SIZE,
+    NOTE_SIZE,
+    Role,
+    add_axes,
+    fitted,
+    label_ends,
+    new_figure,
+    note_above,
+    roles,
+    set_log_scale,
+    styled,
+    text_size,
+)
 
-_EDGE, _GAP, _TICKS, _NUMBER = 0.08, 0.1, 0.36, 0.3  # inches: the figure's edge, between panels, an axis' tick labels, a strip's medians
-_GROUP, _TITLE, _NOTE, _BOTTOM, _BETWEEN = 0.16, 0.18, 0.14, 0.36, 0.06  # inches: a row's name, titles, notes; below it, between rows
+_FAR = -0.999
+"""Where the lowest of all numbers is drawn: 1,000 times the parent's error."""
+_TICKS = (0.0, 1.0, -1.0, 0.5, -4.0, -0.5, 0.2, -0.2, 0.1, -0.1, 0.05, -0.05, 0.02, -0.02, 0.01, -0.01)
+"""The first of these have a tick before others that would be too near."""
+_BETWEEN = {"x": 0.3, "y": 0.16}  # least distance of two ticks: inches
+
+
+def to_ratio(values: ArrayLike) -> np.ndarray:
+    """Elementwise: improvements as they are, but v < 0 as v/(1 - v), which is minus the improvement with parent and method exchanged."""
+    v = np.asarray(values, dtype=np.float64)
+    return np.where(v < 0, v / (1 - np.minimum(v, 0)), v)
+
+
+def from_ratio(places: ArrayLike) -> np.ndarray:
+    """Elementwise the inverse of :func:`to_ratio`; places below -0.999 count as that."""
+    u = np.asarray(places, dtype=np.float64)
+    return np.where(u < 0, u / (1 + np.clip(u, _FAR, 0)), u)
+
+
+def set_ratio_scale(axes: Axes, which: Literal["x", "y"], low: float, high: float) -> None:
+    """Give one axis this scale, from the improvement ``low`` to ``high`` with some room at both ends, and ticks that are apart."""
+    bottom, top = to_ratio(np.array([low, high]))
+    room = 0.04 * max(top - bottom, 0.02)
+    ends = from_ratio(np.array([bottom - room, top + room]))
+    if which == "x":
+        axes.set_xscale("function", functions=(to_ratio, from_ratio))
+        axes.set_xlim(*ends)
+    else:
+        axes.set_yscale("function", functions=(to_ratio, from_ratio))
+        axes.set_ylim(*ends)
+    box, dpi = axes.get_window_extent(), axes.figure.dpi
+    axis, inches = (axes.xaxis, box.width / dpi) if which == "x" else (axes.yaxis, box.height / dpi)
+    axis.set_major_locator(FixedLocator(_ticks(*ends, apart=_BETWEEN[which] / inches)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: signed(value)))
+
+
+def signed(value: float, digits: int | None = None) -> str:
+    """+.5, 0, −1: an improvement with a true minus, to so many digits after the point if they are given."""
+    size = f"{abs(value):.3g}" if digits is None else f"{abs(value):.{digits}f}"
+    if float(size) == 0:
+        return size if digits is None else size.removeprefix("0")
+    return ("+" if value > 0 else "−") + size.removeprefix("0")
+
+
+def _ticks(low: float, high: float, apart: float) -> list[float]:
+    """Those of the ticks within the ends that are at least this share of the axis apart."""
+    start, length = to_ratio(low), to_ratio(high) - to_ratio(low)
+    chosen: dict[float, float] = {}
+    for tick in _TICKS:
+        where = float((to_ratio(tick) - start) / length)
+        if 0 <= where <= 1 and all(abs(where - other) >= apart for other in chosen.values()):
+            chosen[tick] = where
+    return sorted(chosen)
+
+
+_EDGE, _GAP, _TICKS_IMPROVEMENT, _NUMBER = (
+    0.08,
+    0.1,
+    0.36,
+    0.3,
+)  # inches: the figure's edge, between panels, an axis' tick labels, a strip's medians
+_GROUP, _TITLE, _NOTE, _BOTTOM, _BETWEEN_IMPROVEMENT = (
+    0.16,
+    0.18,
+    0.14,
+    0.36,
+    0.06,
+)  # inches: a row's name, titles, notes; below it, between rows
 _HEIGHT, _LANE, _LONGEST = 1.35, 0.23, 0.85  # inches: panels of lines, one method of a strip, the longest name
 _DOT, _DODGE, _BARS = 2.0, 2.4, 26.0  # points: a data set of a strip; between the bars of two methods, and between two bars of one
 
@@ -49,13 +135,15 @@ def improvement_summary(panels: Panels, *, band_of: str) -> Figure:
         names = list(dict.fromkeys(name for quantities in panels.values() for one in quantities.values() for name in one.curves))
         side = min(max(text_size(new_figure(1, 1), name, LABEL_SIZE)[0] for name in names), _LONGEST)
         heights = [_height(quantities) for quantities in panels.values()]
-        figure = new_figure(FULL_WIDTH, _NOTE + sum(_GROUP + _TITLE + _NOTE + h + _BOTTOM for h in heights) + _BETWEEN * (len(heights) - 1))
+        figure = new_figure(
+            FULL_WIDTH, _NOTE + sum(_GROUP + _TITLE + _NOTE + h + _BOTTOM for h in heights) + _BETWEEN_IMPROVEMENT * (len(heights) - 1)
+        )
         top = figure.get_figheight() - _NOTE
         limits = {quantity: _limits(panels, quantity) for quantities in panels.values() for quantity in quantities}
         for (group, quantities), height in zip(panels.items(), heights, strict=True):
             top -= _GROUP + _TITLE + _NOTE + height
             _row(figure, group, quantities, top, height, side, limits)
-            top -= _BOTTOM + _BETWEEN
+            top -= _BOTTOM + _BETWEEN_IMPROVEMENT
         note = f"improvement over the parent: median, bars: 25 to 75 % of {band_of}; half and twice the parent's are equally far from 0"
         where = 1 - _EDGE / FULL_WIDTH, 1 - 0.08 / figure.get_figheight()
         figure.text(*where, note, ha="right", va="center", fontsize=NOTE_SIZE, color=GREY)
@@ -205,7 +293,7 @@ def _height(quantities: Quantities) -> float:
 def _places(strips: Sequence[bool], side: float) -> tuple[list[float], float]:
     """Left edges of the panels of a row in inches, and their width; ``side`` is what the longest name takes."""
     first = strips.index(True) if True in strips else None
-    before = [side + 0.1 if i == first else _GAP if strip else _TICKS + 0.12 * (i == 0) for i, strip in enumerate(strips)]
+    before = [side + 0.1 if i == first else _GAP if strip else _TICKS_IMPROVEMENT + 0.12 * (i == 0) for i, strip in enumerate(strips)]
     after = [_NUMBER if strip else 0.0 for strip in strips[:-1]] + [_NUMBER if strips[-1] else side + 0.12]
     width = (FULL_WIDTH - 2 * _EDGE - sum(before) - sum(after)) / len(strips)
     return [_EDGE + sum(before[: i + 1]) + sum(after[:i]) + i * width for i in range(len(strips))], width

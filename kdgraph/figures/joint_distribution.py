@@ -1,17 +1,21 @@
-"""True against predicted class: how many rows, the shares of each true class, the shares of each predicted one."""
+"""True against predicted class: how many rows, the shares of each true class, the shares of each predicted one.
+
+True against predicted classes, of one run.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
-from kdgraph.figures.labels import NOTE_SIZE
-from kdgraph.figures.style import BLUE, FULL_WIDTH, GREY, add_axes, fitted, new_figure, styled, text_size
+from kdgraph.figures.run_figures import Drawing, run_figure
+from kdgraph.figures.style import BLUE, FULL_WIDTH, GREY, NOTE_SIZE, add_axes, fitted, new_figure, styled, text_size
 
 AT_MOST = 12
 """Classes whose numbers can still be read in half of a page's width."""
@@ -145,3 +149,14 @@ def _checked(counts: np.ndarray, classes: Sequence[str]) -> np.ndarray:
             f"counts must be whole numbers of rows, one for each two of {len(classes)} classes, got {counts.dtype} of shape {counts.shape}"
         )
     return counts.astype(np.int64)
+
+
+@run_figure("joint_distribution")
+def joint_distribution_of_run(run: Drawing) -> Any:
+    """True against predicted class on test rows: how many rows, and the shares of each true and of each predicted class."""
+    tops = run.top(run.test)
+    if tops is None:
+        return None
+    n = len(run.splits.train.classes)
+    cell = np.asarray(run.test.y) * n + tops[run.names[1]].predicted
+    return joint_distribution(np.bincount(cell, minlength=n * n).reshape(n, n), [str(label) for label in run.splits.train.classes])

@@ -1,8 +1,11 @@
-"""Local calibration error against the bandwidth: from the error of single rows to that of a whole bin of confidence."""
+"""Local calibration error against the bandwidth: from the error of single rows to that of a whole bin of confidence.
+
+Local calibration error against the bandwidth, of one run.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,11 +14,28 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, StrMethodFormatter
 
-from kdgraph.figures.keys import key_above, key_height, role_handles
-from kdgraph.figures.labels import LABEL_SIZE, NOTE_SIZE, label_ends, note_above
 from kdgraph.figures.local import FEW
-from kdgraph.figures.over_runs import mean_and_sd
-from kdgraph.figures.style import COLUMN_WIDTH, FULL_WIDTH, Role, add_axes, fitted, new_figure, roles, set_log_scale, styled, text_size
+from kdgraph.figures.run_figures import Drawing, by_name, column_of, run_figure
+from kdgraph.figures.style import (
+    COLUMN_WIDTH,
+    FULL_WIDTH,
+    LABEL_SIZE,
+    NOTE_SIZE,
+    Role,
+    add_axes,
+    fitted,
+    key_above,
+    key_height,
+    label_ends,
+    mean_and_sd,
+    new_figure,
+    note_above,
+    role_handles,
+    roles,
+    set_log_scale,
+    styled,
+    text_size,
+)
 
 _LEFT, _TOP, _BOTTOM, _GAP, _BETWEEN = 0.46, 0.2, 0.36, 0.12, 0.14  # inches around the panels, between rows and between columns
 _HEIGHT, _HIGHER, _TITLE, _NOTE = 0.95, 1.5, 0.18, 0.13  # inches: a panel of one run and of several, a column's title, a line of the note
@@ -214,3 +234,29 @@ def _check(spaces: Mapping[str, LceCurves], band_of: str | None) -> None:
 def _check_curve(which: str, values: np.ndarray, n: int) -> None:
     if values.ndim not in (1, 2) or values.shape[-1] != n or np.isnan(np.atleast_2d(values)).all(axis=0).any() or np.isinf(values).any():
         raise ValueError(f"{which} must be a finite number, or one from some run, for each of {n} bandwidths, got shape {values.shape}")
+
+
+@run_figure("lce_against_bandwidth")
+def lce_against_bandwidth_of_run(run: Drawing, tables: Sequence[str] = ("lce_by_bandwidth",)) -> Any:
+    """MLCE and mean LCE against the bandwidth, a column for each of the tables that was measured at two or more.
+
+    ``tables`` are keys in ``metrics``, which may have measured in different spaces.
+    """
+    spaces = {_title(key): curves for key in tables if (curves := _curves(run, key)) is not None}
+    return lce_against_bandwidth(spaces) if spaces else None
+
+
+def _title(key: str) -> str:
+    return key.removeprefix("lce_by_bandwidth").strip("_") or "features"
+
+
+def _curves(run: Drawing, key: str) -> LceCurves | None:
+    """What a table has of both models, in the order of the bandwidth; None where it was not measured, or nothing could be."""
+    curves = by_name(run, key)
+    if curves is None:
+        return None
+    bandwidths, order = np.unique(curves[run.names[0]]["bandwidth"], return_index=True)
+    curves = {name: {column: values[order] for column, values in columns.items()} for name, columns in curves.items()}
+    if len(bandwidths) < 2 or any(np.isnan(columns["lce"]).any() for columns in curves.values()):
+        return None
+    return LceCurves(bandwidths, *(column_of(curves, column) for column in ("mlce", "lce", "mlce_n_eff", "n_eff")))

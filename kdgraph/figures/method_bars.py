@@ -12,13 +12,13 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from kdgraph.figures.labels import NOTE_SIZE
 from kdgraph.figures.style import (
     BLACK,
     BLUE,
     FULL_WIDTH,
     GREEN,
     GREY,
+    NOTE_SIZE,
     ORANGE,
     PURPLE,
     SKY,

@@ -1,16 +1,21 @@
-"""Which rows a prediction interval misses, over the plane of two features."""
+"""Which rows a prediction interval misses, over the plane of two features.
+
+Rows outside of their intervals, of one run.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from kdgraph.figures.labels import NOTE_SIZE
-from kdgraph.figures.style import FULL_WIDTH, GREY, VERMILLION, add_axes, fitted, new_figure, styled
+from kdgraph.figures.run_figures import Drawing, run_figure
+from kdgraph.figures.style import FULL_WIDTH, GREY, NOTE_SIZE, VERMILLION, add_axes, fitted, new_figure, styled
+from kdgraph.parameters import OpenFraction
 
 _LEFT, _GAP, _RIGHT, _BOTTOM, _TOP = 0.46, 0.16, 0.1, 0.52, 0.36  # inches around and between the maps
 _PANEL, _TITLE_SIZE = 2.5, 8.0  # inches, points
@@ -78,3 +83,17 @@ def _draw(axes: Axes, points: np.ndarray, found: np.ndarray) -> None:
         limit(low - room, high + room)
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_locator(MaxNLocator(4))
+
+
+@run_figure("interval_misses")
+def interval_misses_of_run(run: Drawing, level: OpenFraction = 0.95) -> Any:
+    """Test rows outside of the central interval of this level, over the plane; None unless there are two features."""
+    said, X = run.said("distribution", run.test), run.splits.test.X
+    if said is None or X.ndim != 2 or X.shape[1] != 2:
+        return None
+    y, missed = np.asarray(run.test.y), {}
+    for name, given in said.items():
+        low, high = given.interval(level)
+        missed[name] = (y > high).astype(int) - (y < low)
+    first, second = run.splits.test.feature_names
+    return interval_misses(X, missed, level, (first, second))

@@ -1,9 +1,13 @@
-"""Estimated means and standard deviations against the true ones."""
+"""Estimated means and standard deviations against the true ones.
+
+Estimated against true means, of one run.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -11,7 +15,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
+from kdgraph.figures.run_figures import Drawing, run_figure
 from kdgraph.figures.style import BLACK, add_axes, fitted, legend_label, new_figure, roles, styled
+from kdgraph.parameters import Count
 
 _LEFT, _RIGHT, _BOTTOM, _HEAD, _GAP = 0.62, 0.12, 0.4, 0.26, 0.66  # inches
 _PANEL = 2.45
@@ -86,3 +92,18 @@ def _draw(axes: Axes, true: np.ndarray, said: Mapping[str, np.ndarray]) -> None:
     axes.set(xlim=limits, ylim=limits)
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_locator(MaxNLocator(4))
+
+
+@run_figure("mean_and_sd")
+def mean_and_sd_of_run(run: Drawing, at_most: Count = 2000) -> Any:
+    """Estimated against true means and standard deviations of the test rows; None where nobody knows the true ones.
+
+    Parameters
+    ----------
+    at_most : rows that are drawn, the first ones.
+    """
+    said, truth = run.said("distribution", run.test), run.test.truth
+    if said is None or truth is None:
+        return None
+    true, *others = (Moments(each[:at_most].mean(), np.sqrt(each[:at_most].var())) for each in (truth, *said.values()))
+    return mean_and_sd(true, dict(zip(said, others, strict=True)))

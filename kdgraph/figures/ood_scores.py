@@ -1,8 +1,12 @@
-"""How far out of distribution models say that rows are: histograms of test rows under those of each set, one column for each model."""
+"""How far out of distribution models say that rows are: histograms of test rows under those of each set, one column for each model.
+
+How well a score for being out of distribution tells sets from test rows.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -11,9 +15,13 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from kdgraph.figures.labels import NOTE_SIZE
-from kdgraph.figures.style import BLACK, COLUMN_WIDTH, Role, add_axes, fitted, new_figure, roles, styled
+from kdgraph.figures.run_figures import Drawing, run_figure, title_of
+from kdgraph.figures.style import BLACK, COLUMN_WIDTH, NOTE_SIZE, Role, add_axes, fitted, new_figure, roles, styled
 from kdgraph.metrics import auroc
+from kdgraph.parameters import Count
+
+if TYPE_CHECKING:
+    from kdgraph.base import Predictions
 
 _LEFT, _RIGHT, _BOTTOM, _HEIGHT, _TITLE, _BETWEEN = 0.56, 0.1, 0.36, 0.7, 0.32, 0.42  # inches; titles stand above their panels
 _KEY, _NAMES = 0.17, 0.17  # inches, above the first title
@@ -135,3 +143,46 @@ def _check(test: Scores, sets: Mapping[str, Scores]) -> None:
         for name, values in scores.items():
             if np.ndim(values) != 1 or not len(values) or np.isnan(values).any():
                 raise ValueError(f"the scores of {name!r} on {title!r} must be numbers, and at least one, none of them NaN")
+
+
+RADIUS = 2.0
+"""Of many spheres the one that is shown."""
+
+
+@run_figure("ood_scores")
+def ood_scores_of_run(run: Drawing, *, at_most: Count = 3) -> Any:
+    """Histograms of the out-of-distribution score on test rows and on sets out of distribution.
+
+    Parameters
+    ----------
+    at_most : so many sets, the first ones: all that are one of a kind, and of a family of many the sphere of radius 2 or the one in the
+        middle.
+    """
+    found = {title_of(one).replace("\n", ", "): one for one in map(_typical, run.families())}
+    scores = {f"{title}: {one.n:,} rows": _scores(run, one) for title, one in found.items()}
+    sets = {title: said for title, said in list(scores.items())[:at_most] if said}
+    test = _scores(run, run.test)
+    if not sets or not test:
+        return None
+    marked = [name for name, model in zip(test, run.models, strict=True) if model.gives("ood_score")]
+    return ood_scores(test, sets, thresholds=marked)
+
+
+def _scores(run: Drawing, found: Predictions) -> dict[str, np.ndarray]:
+    """Name → Float[n]; nothing unless both models have a score. A model that scores sets is named so."""
+    said = run.said("ood_score", found) or {}
+    return {_named(name, given): np.asarray(given) for name, given in said.items()}
+
+
+def _named(name: str, given: Any) -> str:
+    """Sets are named by the size that was drawn; a test set that is smaller is one set."""
+    from kdgraph.base import SetScores  # imports scikit-learn
+
+    return f"{name}, {'rows in ' if given.level == 'instance' else ''}sets of {given.set_size}" if isinstance(given, SetScores) else name
+
+
+def _typical(family: list[Predictions]) -> Predictions:
+    """One set of a family: at :data:`RADIUS`, or in the middle of those that are out of distribution."""
+    outside = [found for found in family if not found.in_distribution] or family
+    middle = outside[(len(outside) - 1) // 2]
+    return next((found for found in outside if found.params.get("radius") == RADIUS), middle)

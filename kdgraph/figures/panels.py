@@ -1,9 +1,15 @@
-"""What figures of many small panels share: one quantity measured several times, how it is drawn, and the head above all panels."""
+"""What figures of many small panels share: one quantity measured several times, how it is drawn, and the head above all panels.
+
+Pages of small panels: how parent and methods do on each of many data sets.
+
+Many small panels: what simulations look like, and how parent and methods do on each as a parameter grows.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,8 +18,23 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, NullLocator
 
-from kdgraph.figures.labels import NOTE_SIZE
-from kdgraph.figures.style import BLACK, FULL_WIDTH, GREY, ID_SHADE, legend_label, roles, set_log_scale
+from kdgraph.figures.style import (
+    BLACK,
+    FULL_WIDTH,
+    GREY,
+    ID_SHADE,
+    NOTE_SIZE,
+    add_axes,
+    check_points,
+    class_points,
+    fitted,
+    legend_label,
+    new_figure,
+    roles,
+    set_log_scale,
+    styled,
+    text_size,
+)
 
 NAME, RIGHT = 0.2, 0.12  # inches: the row's name, the figure's edge
 TICKS, BETWEEN_GROUPS = 0.26, 0.06  # inches left of each panel, and more before a group
@@ -165,3 +186,162 @@ def check_repeated(which: str, measured: Repeated, *, at_least: int = 2) -> None
         if np.ndim(values) != 2 or np.shape(values)[1] != len(measured.x) or np.isnan(values).all(axis=0).any():
             rule = f"a row of {len(measured.x)} numbers for each repetition, and a number in each column"
             raise ValueError(f"the curve {name!r} of {which} must have {rule}, got shape {np.shape(values)}")
+
+
+_NAME, _TICKS = 0.24, 0.31  # inches: the row's name, left of each panel
+_SIZE = 6.5  # points
+ROWS = 10
+"""Data sets on a page of 9.3 inches; Dey et al. have 12."""
+
+
+def dataset_pages(panels: Mapping[str, Panels], *, band_of: str | None, rows: int = ROWS) -> list[Figure]:
+    """One row for each data set, as Figures 5 to 8 of Dey et al.: each quantity for each group of models, on as many pages as it takes.
+
+    Lines are medians over repetitions, bands go from their 25 % to their 75 % quantile; a quantity that was measured at one value of its
+    parameter is a point and a bar for each model. Panels of one row and quantity have one scale, in whichever group they are, and panels
+    below each other one range of the parameter.
+
+    Parameters
+    ----------
+    panels : row → group → quantity → :class:`Repeated`. What a row lacks of another's groups and quantities stays empty. The curves of all
+        groups have the same names, the parent's first.
+    band_of : what the repetitions are, e.g. "10 seeds"; None where there is one, so that nothing has a band.
+    rows : the most on a page.
+
+    Returns
+    -------
+    list of Figure
+        As wide as the page, with the same columns on each.
+
+    Raises
+    ------
+    ValueError
+        No row, curves that do not fit their parameter.
+    """
+    _check(panels, rows)
+    columns, names = columns_of(panels.values()), names_of(panels.values())
+    shown = list(panels)
+    with styled():
+        return [_page({row: panels[row] for row in shown[i : i + rows]}, columns, names, band_of) for i in range(0, len(shown), rows)]
+
+
+def _page(panels: Mapping[str, Panels], columns: list[Column], names: list[str], band_of: str | None) -> Figure:
+    figure = new_figure(FULL_WIDTH, HEAD + len(panels) * HEIGHT + (len(panels) - 1) * GAP + BOTTOM)
+    lefts, width = places(columns, _NAME, _TICKS)
+    head(figure, lefts, width, names, band_of)
+    ranges = {(g, q): _range([row[g][q] for row in panels.values() if q in row.get(g, {})]) for g, q in columns}
+    lowest = {column: row for row, groups in panels.items() for column in columns if column[1] in groups.get(column[0], {})}
+    for i, (row, groups) in enumerate(panels.items()):
+        bottom = figure.get_figheight() - HEAD - HEIGHT - i * (HEIGHT + GAP)
+        drawn = {c: add_axes(figure, lefts[c], bottom, width, HEIGHT) for c in columns if c[1] in groups.get(c[0], {})}
+        for (group, quantity), axes in drawn.items():
+            draw_repeated(axes, groups[group][quantity], labelled=lowest[group, quantity] == row, layered=True)
+            if len(groups[group][quantity].x) > 1:
+                axes.set_xlim(*ranges[group, quantity])
+        one_scale_a_quantity(drawn)
+        _name(figure, row, bottom)
+    return figure
+
+
+def _range(measured: list[Repeated]) -> tuple[float, float]:
+    """First and last value of the parameter that any of them has."""
+    return min((float(one.x[0]) for one in measured), default=0.0), max((float(one.x[-1]) for one in measured), default=1.0)
+
+
+def _name(figure: Figure, row: str, bottom: float) -> None:
+    """The row's name from bottom to top, on two lines if it is too long for one."""
+    total, height = figure.get_size_inches()
+    room = HEIGHT + GAP - 0.04
+    lines = [row] if text_size(figure, row, _SIZE)[0] <= room else _halves(row)
+    text = "\n".join(fitted(figure, line, _SIZE, room) for line in lines)
+    where = 0.5 * _NAME / total, (bottom + HEIGHT / 2) / height
+    figure.text(*where, text, rotation=90, ha="center", va="center", ma="center", fontsize=_SIZE, linespacing=1.05, color=BLACK)
+
+
+def _halves(name: str) -> list[str]:
+    """The name cut after the separator nearest to its middle."""
+    cuts = [i + 1 for i, letter in enumerate(name[:-1]) if letter in "_- ."]
+    cut = min(cuts, key=lambda i: abs(i - len(name) / 2), default=len(name))
+    return [part for part in (name[:cut].rstrip(), name[cut:]) if part]
+
+
+def _check(panels: Mapping[str, Panels], rows: int) -> None:
+    if not any(drawn for groups in panels.values() for drawn in groups.values()):
+        raise ValueError("dataset_pages needs a panel in at least one row")
+    if rows < 1:
+        raise ValueError(f"rows must be at least 1, got {rows}")
+    names = names_of(panels.values())
+    for row, groups in panels.items():
+        for group, drawn in groups.items():
+            for quantity, measured in drawn.items():
+                which = f"{quantity!r} of {group!r} in {row!r}"
+                if list(measured.curves) != names:  # what a line is goes by its position
+                    raise ValueError(f"{which} must have the curves that all have, {names}, got {list(measured.curves)}")
+                check_repeated(which, measured, at_least=1)
+
+
+_DATA = 0.72  # inches
+
+
+def simulation_summary(data: Mapping[str, tuple[np.ndarray, np.ndarray]], panels: Mapping[str, Panels], *, band_of: str) -> Figure:
+    """One row for each simulation, as Figure 1 of Dey et al.: its data, then each quantity for each group of models.
+
+    Lines are medians over repetitions, bands go from their 25 % to their 75 % quantile. Panels of one row and quantity have one scale, in
+    whichever group they are.
+
+    Parameters
+    ----------
+    data : row → Float[n, 2] and Int[n], the first two features of some training rows, and their classes.
+    panels : row → group → quantity → :class:`Repeated`. What a row lacks of another's groups and quantities stays empty.
+    band_of : what the repetitions are, e.g. "10 seeds".
+
+    Returns
+    -------
+    Figure
+        As wide as the page.
+
+    Raises
+    ------
+    ValueError
+        No row, data that are not two features with labels, curves that do not fit their parameter.
+    """
+    _check_summary(data, panels)
+    columns = columns_of(panels.values())
+    labels = {row: {c: panels[row][c[0]][c[1]].x_label for c in columns if c[1] in panels[row].get(c[0], {})} for row in data}
+    ends = [*({row for row, below in pairwise(data) if labels[row] != labels[below]}), list(data)[-1]]
+    with styled():
+        inner = sum(LABELLED_GAP if row in ends else GAP for row in list(data)[:-1])
+        figure = new_figure(FULL_WIDTH, HEAD + len(data) * HEIGHT + inner + BOTTOM)
+        lefts, width = places(columns, NAME + _DATA)
+        top = figure.get_figheight() - HEAD
+        for i, row in enumerate(data):
+            bottom = top - HEIGHT
+            _show_data(add_axes(figure, NAME, bottom, _DATA, HEIGHT), row, data[row])
+            drawn = {c: add_axes(figure, lefts[c], bottom, width, HEIGHT) for c in columns if c in labels[row]}
+            for (group, quantity), axes in drawn.items():
+                draw_repeated(axes, panels[row][group][quantity], labelled=row in ends)
+            one_scale_a_quantity(drawn)
+            if i == 0:
+                head(figure, lefts, width, names_of(panels.values()), band_of)
+            top = bottom - (LABELLED_GAP if row in ends else GAP)
+    return figure
+
+
+def _show_data(axes: Axes, row: str, points: tuple[np.ndarray, np.ndarray]) -> None:
+    class_points(axes, *points)
+    axes.set(xticks=[], yticks=[], ylabel=row)
+    axes.yaxis.label.set(fontsize=7, color=BLACK)
+    axes.spines[:].set_visible(False)
+
+
+def _check_summary(data: Mapping[str, tuple[np.ndarray, np.ndarray]], panels: Mapping[str, Panels]) -> None:
+    if not data or set(data) != set(panels):
+        raise ValueError(f"simulation_summary needs data and panels of the same rows, got {list(data)} and {list(panels)}")
+    if not any(drawn for groups in panels.values() for drawn in groups.values()):
+        raise ValueError("simulation_summary needs a panel in at least one row")
+    for row, points in data.items():
+        check_points(row, *points)
+    for row, groups in panels.items():
+        for group, drawn in groups.items():
+            for quantity, measured in drawn.items():
+                check_repeated(f"{quantity!r} of {group!r} in {row!r}", measured)

@@ -1,8 +1,12 @@
-"""Maps of a posterior over the plane, in and far outside the data."""
+"""Maps of a posterior over the plane, in and far outside the data.
+
+What is predicted over the plane of two features.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -12,8 +16,9 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from kdgraph.figures.colormap import posterior_colormap
-from kdgraph.figures.style import FULL_WIDTH, add_axes, fitted, new_figure, styled
+from kdgraph.figures.run_figures import Drawing, run_figure
+from kdgraph.figures.style import FULL_WIDTH, add_axes, fitted, new_figure, posterior_colormap, styled
+from kdgraph.parameters import Count, Positive
 
 Box = tuple[float, float, float, float]
 """x0, x1, y0, y1."""
@@ -116,3 +121,30 @@ def _check(maps: Mapping[str, np.ndarray], limits: tuple[float, float]) -> None:
         low, high = np.min(values), np.max(values)
         if not (low >= limits[0] - 1e-6 and high <= limits[1] + 1e-6):  # NaN fails this too
             raise ValueError(f"the map {title!r} must lie in {list(limits)}, got {low:g} to {high:g}")
+
+
+@run_figure("posterior_maps")
+def posterior_maps_of_run(run: Drawing, *, grid: Count = 150, reach: Positive = 2.0) -> Any:
+    """Maps of the first class's probability, beside the truth where it is known.
+
+    Parameters
+    ----------
+    grid : points along each side.
+    reach : a map goes this many times as far from its centre as the training data.
+    """
+    X = run.splits.learning.X
+    if X.shape[1:] != (2,) or not all(model.gives("proba") for model in run.models):
+        return None
+    low, high = X.min(axis=0), X.max(axis=0)
+    half = reach * (high - low) / 2
+    x, y = np.linspace((low + high) / 2 - half, (low + high) / 2 + half, grid).T
+    points = np.column_stack([axis.ravel() for axis in np.meshgrid(x, y)])
+    truth = run.splits.test.posterior
+    probabilities = {} if truth is None else {"truth": truth(points)}
+    for name, model in zip(run.names, run.models, strict=True):
+        probabilities[name] = model.predict_proba(points)
+    maps = {name: proba[:, 0].reshape(len(y), len(x)) for name, proba in probabilities.items()}
+    step_x, step_y = (x[1] - x[0]) / 2, (y[1] - y[0]) / 2
+    extent = (x[0] - step_x, x[-1] + step_x, y[0] - step_y, y[-1] + step_y)
+    id_box = (low[0], high[0], low[1], high[1])
+    return posterior_maps(maps, extent, id_box, class_label=f"P(class {run.splits.train.classes[0]} | x)")

@@ -9,10 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
-from kdgraph.figures.colormap import posterior_colormap
-from kdgraph.figures.points import check_points, class_points
 from kdgraph.figures.posterior import Box, color_bar, outline
-from kdgraph.figures.style import BLACK, FULL_WIDTH, add_axes, fitted, new_figure, styled
+from kdgraph.figures.style import BLACK, FULL_WIDTH, add_axes, check_points, class_points, fitted, new_figure, posterior_colormap, styled
 
 _LEFT, _GAP, _BEFORE_BAR, _BAR, _RIGHT = 0.34, 0.05, 0.09, 0.08, 0.46  # inches: the row's name and ticks, between maps, the colour bar
 _BOTTOM, _LINE = 0.17, 0.13  # inches below the maps, and of each line of a title

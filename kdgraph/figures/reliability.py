@@ -1,4 +1,7 @@
-"""The reliability diagram: stated confidence against the share that was right, and how many rows say so."""
+"""The reliability diagram: stated confidence against the share that was right, and how many rows say so.
+
+Whether the stated confidence is right.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from kdgraph.figures.run_figures import Drawing, run_figure
 from kdgraph.figures.style import COLUMN_WIDTH, GREY, Role, add_axes, fitted, legend_label, new_figure, roles, styled
-from kdgraph.metrics import ReliabilityBins
+from kdgraph.metrics import ReliabilityBins, ece, reliability_bins
+from kdgraph.metrics.compat import Strategy
+from kdgraph.parameters import Count
 
 _LEFT, _RIGHT, _TOP, _BOTTOM = 0.48, 0.12, 0.08, 0.36  # inches
 _WIDTH, _HEIGHT = COLUMN_WIDTH - _LEFT - _RIGHT, 2.2
@@ -128,3 +134,21 @@ def _dress(above: Axes, below: Axes, found: Sequence[ReliabilityBins], interval:
     below.set(xlabel="confidence (largest probability)", ylabel="rows")
     below.yaxis.set_major_locator(MaxNLocator(3, integer=True))
     below.set_ylim(bottom=0)
+
+
+@run_figure("reliability_diagram")
+def reliability_diagram_of_run(run: Drawing, *, bins: Count = 15, strategy: Strategy = "uniform", interval: Interval = "wilson") -> Any:
+    """Accuracy against confidence on test rows, by bin.
+
+    Parameters
+    ----------
+    bins, strategy : as of :func:`kdgraph.metrics.reliability_bins`.
+    interval : of the share right in each bin, as of :func:`kdgraph.figures.reliability_diagram`.
+    """
+    tops = run.top(run.test)
+    if tops is None:
+        return None
+    y = np.asarray(run.test.y)
+    found = {name: reliability_bins(top.confidence, top.correct(y), bins=bins, strategy=strategy) for name, top in tops.items()}
+    errors = {name: ece(y, top, bins=bins, strategy=strategy) for name, top in tops.items()}
+    return reliability_diagram(found, ece=errors, interval=interval)

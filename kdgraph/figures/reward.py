@@ -1,18 +1,36 @@
-"""What confidence is worth where "unsure" may be said: reward gained over the parent against the price of a mistake."""
+"""What confidence is worth where "unsure" may be said: reward gained over the parent against the price of a mistake.
+
+What the confidence is worth to who may say "unsure": from the table that metrics=decisions makes.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, StrMethodFormatter
 
-from kdgraph.figures.keys import key_above, key_height, role_handles
-from kdgraph.figures.labels import NOTE_SIZE, note_above
-from kdgraph.figures.over_runs import mean_and_sd
-from kdgraph.figures.style import BLACK, COLUMN_WIDTH, GREY, add_axes, fitted, new_figure, roles, set_log_scale, styled
+from kdgraph.figures.run_figures import Drawing, by_name, run_figure
+from kdgraph.figures.style import (
+    BLACK,
+    COLUMN_WIDTH,
+    GREY,
+    NOTE_SIZE,
+    add_axes,
+    fitted,
+    key_above,
+    key_height,
+    mean_and_sd,
+    new_figure,
+    note_above,
+    role_handles,
+    roles,
+    set_log_scale,
+    styled,
+)
 
 _LEFT, _RIGHT, _BOTTOM, _GAP, _TOP = 0.5, 0.12, 0.36, 0.12, 0.06  # inches
 _HEIGHT, _LOWER, _NOTE, _LABEL = 1.6, 0.85, 0.14, 0.38  # inches: both panels, a line of the note, how far left an axis is named
@@ -106,3 +124,16 @@ def _check(ratios: np.ndarray, reward: Curves, unsure: Curves, band_of: str | No
                 raise ValueError(f"curves of {name!r} must have {rule}, got shape {np.shape(values)}")
     if band_of is None and runs != {()}:
         raise ValueError("band_of must say what varies between runs, e.g. '60 seeds'")
+
+
+@run_figure("reward_against_ratio")
+def reward_against_ratio_of_run(run: Drawing, table: str = "reward_by_ratio") -> Any:
+    """Reward gained over the parent against the cost of a mistake, where ``table``, a key in ``metrics``, has two ratios or more."""
+    found = by_name(run, table)
+    if found is None:
+        return None
+    ratios, order = np.unique(found[run.names[0]]["ratio"], return_index=True)
+    if len(ratios) < 2:
+        return None
+    reward, unsure = ({name: columns[column][order] for name, columns in found.items()} for column in ("reward", "unsure"))
+    return reward_against_ratio(ratios, reward, unsure)

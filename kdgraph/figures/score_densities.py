@@ -10,7 +10,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from kdgraph.figures.labels import NOTE_SIZE
 from kdgraph.figures.reliability import wilson_interval
 from kdgraph.figures.style import (
     BLACK,
@@ -18,6 +17,7 @@ from kdgraph.figures.style import (
     FULL_WIDTH,
     GREEN,
     GREY,
+    NOTE_SIZE,
     ORANGE,
     PURPLE,
     VERMILLION,

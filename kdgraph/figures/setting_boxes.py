@@ -12,11 +12,11 @@ from matplotlib.legend_handler import HandlerTuple
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from kdgraph.figures.labels import NOTE_SIZE
 from kdgraph.figures.style import (
     BLACK,
     FULL_WIDTH,
     GREY,
+    NOTE_SIZE,
     Role,
     add_axes,
     fitted,

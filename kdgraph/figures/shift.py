@@ -1,15 +1,37 @@
-"""Confidence on the way out of the data by degrees of meaning: one panel for each kind of shift."""
+"""Confidence on the way out of the data by degrees of meaning: one panel for each kind of shift.
+
+Confidence along families of sets that leave the data, of one run.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from kdgraph.figures.labels import LABEL_SIZE, Bands, confidence_floor, label_ends, note_above
-from kdgraph.figures.style import BLACK, FULL_WIDTH, ID_SHADE, add_axes, fitted, new_figure, roles, styled, text_size
+from kdgraph.figures.run_figures import Drawing, mean_confidence, parameter_of, run_figure
+from kdgraph.figures.style import (
+    BLACK,
+    FULL_WIDTH,
+    ID_SHADE,
+    LABEL_SIZE,
+    Bands,
+    add_axes,
+    confidence_floor,
+    fitted,
+    label_ends,
+    new_figure,
+    note_above,
+    roles,
+    styled,
+    text_size,
+)
+
+if TYPE_CHECKING:
+    from kdgraph.base import Predictions
 
 _LEFT, _GAP, _TOP, _BOTTOM, _HEIGHT = 0.46, 0.2, 0.2, 0.38, 1.6  # inches around and between the panels
 _LONGEST_LABEL, _BAND_LINE = 1.0, 0.13  # inches
@@ -126,3 +148,20 @@ def _check(curves: Mapping[str, Curves], values: Mapping[str, np.ndarray], bands
             raise ValueError(f"bands without a curve: {sorted(unknown)}")
     if bands and not band_of:
         raise ValueError("band_of must say what the bands are, e.g. '25 to 75 % of 10 seeds'")
+
+
+@run_figure("confidence_against_shift")
+def confidence_against_shift_of_run(run: Drawing) -> Any:
+    """Mean confidence along each family of sets that leads away from the data."""
+    families = {axis_label(family[0]): family for family in run.families() if len(family) > 1 and "radius" not in family[0].params}
+    curves = {label: means for label, family in families.items() if (means := mean_confidence(run, family)) is not None}
+    if not curves or run.prior is None:
+        return None
+    values = {label: np.array([parameter_of(one)[1] for one in families[label]]) for label in curves}
+    return confidence_against_shift(curves, values, run.prior, id_values={label: families[label][0].id_values for label in curves})
+
+
+def axis_label(found: Predictions) -> str:
+    """``axis of the ellipse``; ``intensity`` alone where family and parameter have one name."""
+    name = parameter_of(found)[0]
+    return name if name == found.ood else f"{name} of the {found.ood}"

@@ -1,10 +1,21 @@
-"""How all figures look: print sizes, colours by role, one style sheet, and saving without a trace of when."""
+"""How all figures look: print sizes, colours by role, one style sheet, and saving without a trace of when.
+
+The colours of a posterior: blue, a neutral grey at "cannot say", yellow; lightness only rises, so it prints in grey too.
+
+Labels beside lines: each at its line's end, moved apart where they would overlap, and notes above the axes.
+
+A key above panels, in as many lines as its words need.
+
+Means and standard deviations over runs, some of which may have no number.
+
+Labelled rows of two features as dots, in the colours that a map of the first class's posterior has where it is sure.
+"""
 
 from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
@@ -13,9 +24,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 import matplotlib
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import LogFormatterSciNotation
 
 COLUMN_WIDTH = 3.5
@@ -185,3 +199,170 @@ def save(
             told = dict(zip(_TOLD.get(kind, ()), (title, shows), strict=False))
             figure.savefig(path, format=kind, dpi=dpi, metadata=_NO_TRACE.get(kind, {}) | {key: text for key, text in told.items() if text})
     return paths
+
+
+LOW, MIDDLE, HIGH = (0.36, -0.028, -0.118), (0.66, 0.0, 0.0), (0.92, -0.012, 0.168)
+"""Ends and centre in OKLab (lightness, green-red, blue-yellow); both arms are equally long to 4 %."""
+
+
+@cache
+def posterior_colormap(n: int = 256) -> ListedColormap:
+    """Make the diverging colour map of probabilities, neutral at the middle.
+
+    Two straight lines in OKLab, a space in which equal distances look equally different (Ottosson, "A perceptual color space for
+    image processing", 2020): equal steps of probability are equal steps of colour. Blue and yellow stay apart with any
+    colour vision, and as lightness rises from end to end the two classes and the middle are three greys in black and white,
+    which a map with a white middle cannot give.
+    """
+    at = np.linspace(0, 1, n)
+    lab = np.stack([np.interp(at, (0, 0.5, 1), ends) for ends in zip(LOW, MIDDLE, HIGH, strict=True)], axis=1)
+    return ListedColormap(_srgb(lab), name="kdgraph_posterior")
+
+
+def _srgb(lab: np.ndarray) -> np.ndarray:
+    """Float[n, 3] in OKLab → Float[n, 3] in sRGB, clipped to [0, 1]."""
+    to_lms = np.array([[1, 0.3963377774, 0.2158037573], [1, -0.1055613458, -0.0638541728], [1, -0.0894841775, -1.2914855480]])
+    to_linear = np.array(
+        [
+            [4.0767416621, -3.3077115913, 0.2309699292],
+            [-1.2684380046, 2.6097574011, -0.3413193965],
+            [-0.0041960863, -0.7034186147, 1.7076147010],
+        ]
+    )
+    linear = np.clip((lab @ to_lms.T) ** 3 @ to_linear.T, 0, 1)
+    return np.where(linear <= 0.0031308, 12.92 * linear, 1.055 * linear ** (1 / 2.4) - 0.055)
+
+
+LABEL_SIZE, NOTE_SIZE = 7.0, 6.5
+"""Points."""
+Bands = Mapping[str, tuple[np.ndarray, np.ndarray]]
+"""Name → (lower, upper)."""
+
+
+def spread(wanted: Sequence[float], gap: float, low: float = -np.inf, high: float = np.inf) -> np.ndarray:
+    """Float[m]: positions nearest to the wanted ones (least squares) that keep their order and are at least ``gap`` apart.
+
+    Neighbours that are too close are merged into a block around their mean, until no two blocks touch; what then leaves
+    ``low`` to ``high`` is pushed back in, as far as there is room.
+    """
+    order = np.argsort(wanted, kind="stable")
+    blocks: list[list[float]] = []
+    for value in np.asarray(wanted, dtype=np.float64)[order]:
+        blocks.append([float(value)])
+        while len(blocks) > 1 and _bottom(blocks[-1], gap) - _top(blocks[-2], gap) < gap:
+            blocks[-2:] = [blocks[-2] + blocks[-1]]
+    placed = np.concatenate([_bottom(block, gap) + gap * np.arange(len(block)) for block in blocks])
+    rank = np.arange(len(placed))
+    placed = np.maximum(np.minimum(placed, high - gap * rank[::-1]), low + gap * rank)
+    result = np.empty(len(order))
+    result[order] = placed
+    return result
+
+
+def _bottom(block: list[float], gap: float) -> float:
+    return float(np.mean(block)) - gap * (len(block) - 1) / 2
+
+
+def _top(block: list[float], gap: float) -> float:
+    return float(np.mean(block)) + gap * (len(block) - 1) / 2
+
+
+def label_ends(axes: Axes, labels: Sequence[str], ends: Sequence[float], colors: Sequence[str]) -> None:
+    """Name every line at its right end, moved apart where they would overlap."""
+    low, high = axes.get_ylim()
+    height = axes.get_window_extent().height / axes.figure.dpi  # inches
+    line_height = 1.25 * LABEL_SIZE / 72 / height * (high - low)
+    for label, y, color in zip(labels, spread(ends, line_height, low + line_height / 2, high - line_height / 2), colors, strict=True):
+        axes.annotate(
+            label, (1, y), (6, 0), xycoords=axes.get_yaxis_transform(), textcoords="offset points",
+            color=color, va="center", fontsize=LABEL_SIZE, annotation_clip=False,
+        )  # fmt: skip
+
+
+def note_above(axes: Axes, text: str, x: float, ha: Literal["left", "center"], points: float) -> None:
+    """Small grey text this many points above the axes, at ``x`` of the data."""
+    where = axes.get_xaxis_transform()
+    axes.annotate(text, (x, 1), (0, points), xycoords=where, textcoords="offset points", ha=ha, fontsize=NOTE_SIZE, color=GREY)
+
+
+def confidence_floor(lines: Iterable[np.ndarray | float]) -> float:
+    """Where an axis of confidence begins: a multiple of .05 with some room below the lowest of these lines, Float[…] or numbers."""
+    return max(0.0, float(np.floor(20 * min(float(np.min(line)) for line in lines) - 0.5) / 20))
+
+
+_SPACING, _HANDLE, _PAD = 1.2, 1.9, 0.8  # of the font size: between columns, a line, between a line and its words
+_LINE, _ROOM, _LONGEST = 0.135, 0.06, 2.0  # inches: a line, below the last, the longest name
+
+
+def role_handles(names: Sequence[str]) -> list[Line2D]:
+    """What says how curves of these names are drawn, the parent's first: of :func:`~kdgraph.figures.style.roles`."""
+    blank = new_figure(1, 1)
+    handles = [Line2D([], [], label=legend_label(fitted(blank, name, NOTE_SIZE, _LONGEST))) for name in names]
+    for handle, role in zip(handles, roles(names).values(), strict=True):
+        handle.set(**role.line())
+    return handles
+
+
+def key_columns(handles: Sequence[Line2D], width: float) -> int:
+    """How many entries fit beside each other into ``width`` inches; entries of one column have the width of its widest."""
+    blank, em = new_figure(width, 1), NOTE_SIZE / 72
+    each = [text_size(blank, str(handle.get_label()), NOTE_SIZE)[0] + (_HANDLE + _PAD + _SPACING) * em for handle in handles]
+    for columns in range(len(each), 1, -1):
+        if sum(part.max() for part in np.array_split(each, columns)) < width - 0.1:  # a key is filled column by column, the first most
+            return columns
+    return 1
+
+
+def key_height(handles: Sequence[Line2D], width: float) -> float:
+    """Inches that :func:`key_above` takes."""
+    return _LINE * -(-len(handles) // key_columns(handles, width)) + _ROOM if handles else 0.0
+
+
+def key_above(figure: Figure, handles: Sequence[Line2D]) -> None:
+    """Say at the upper edge what lines are."""
+    if handles:
+        figure.legend(
+            handles=list(handles), ncols=key_columns(handles, figure.get_figwidth()), loc="upper center", borderaxespad=0.2,
+            columnspacing=_SPACING, handlelength=_HANDLE, labelspacing=0.3, fontsize=NOTE_SIZE,
+        )  # fmt: skip
+
+
+def mean_and_sd(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Float[b] each, of Float[s, b] or of one run's Float[b]: over the runs that have a number.
+
+    The standard deviation is that of a sample, by s - 1. NaN where no run has a number, or, of the deviation, only one has.
+
+    >>> mean, sd = mean_and_sd(np.array([[1.0, 5.0, np.nan], [3.0, np.nan, np.nan]]))
+    >>> mean.tolist(), sd.round(3).tolist()
+    ([2.0, 5.0, nan], [1.414, nan, nan])
+    """
+    values = np.atleast_2d(values)
+    known = ~np.isnan(values)
+    n = known.sum(axis=0)
+    mean = np.where(known, values, 0.0).sum(axis=0) / np.where(n > 0, n, np.nan)
+    square = np.square(np.where(known, values - mean, 0.0)).sum(axis=0)
+    return mean, np.sqrt(square / np.where(n > 1, n - 1, np.nan))
+
+
+_SIZE = 1.1  # points; two thousand dots leave the shapes of panels three quarters of an inch wide visible
+
+
+def class_points(axes: Axes, X: np.ndarray, y: np.ndarray) -> None:
+    """Draw Float[n, 2] with labels Int[n], class 0 in the colour of probability 1 and the last class in that of 0, in order of rows.
+
+    The dots are one image in SVG too: two thousand of them in each of five panels are 1.5 MB as paths.
+    """
+    last = max(int(y.max()), 1)
+    axes.scatter(*X.T, s=_SIZE, c=posterior_colormap()(1 - y / last), linewidths=0, rasterized=True, gid="points")
+
+
+def check_points(name: str, X: np.ndarray, y: np.ndarray) -> None:
+    """Refuse what is not two features, Float[n, 2], with a label each, Int[n].
+
+    Raises
+    ------
+    ValueError
+        One line that names the data.
+    """
+    if np.ndim(X) != 2 or np.shape(X)[1] != 2 or np.shape(y) != np.shape(X)[:1] or len(y) == 0:
+        raise ValueError(f"the data {name!r} must be Float[n, 2] with labels Int[n], got shapes {np.shape(X)} and {np.shape(y)}")

@@ -1,13 +1,10 @@
 """How a parent sees space: partitions, codes, geodesic similarity, polytopes."""
 
 from kdgraph.geometry.code_index import CodeIndex, code_similarity
-from kdgraph.geometry.forest import ForestPartition
+from kdgraph.geometry.forest import ForestPartition, LeafIndex
 from kdgraph.geometry.kinds import NoPartitionError, PipelinePartition, check_kind, forest_behind, kind_of, partition_of
 from kdgraph.geometry.leaf_boxes import LeafBoxes, Outside
-from kdgraph.geometry.leaf_index import LeafIndex
-from kdgraph.geometry.partition import Partition
-from kdgraph.geometry.place import Place
-from kdgraph.geometry.polytopes import Polytopes, polytopes_of, take_rows
+from kdgraph.geometry.partition import Partition, Place, Polytopes, polytopes_of, take_rows
 
 __all__ = [
     "CodeIndex",

@@ -1,15 +1,227 @@
-"""Class masses and nearest polytopes of activation codes: the similarity of Eq. 16 by counting bits, a tile of polytopes at a time."""
+"""The loops over activation codes, compiled by numba: in how many units of each layer a query and a polytope differ, and what that lends.
+
+A tile of polytopes lies word by word, so that the loops run over polytopes at SIMD speed. ``llvm.ctpop`` becomes one instruction for eight
+words where the processor has AVX-512's VPOPCNTDQ: 0.06 ns a word. Without it LLVM counts by shifts and table look-ups, with the same
+result; expect the count to take a few times as long, and the powers, most of the time of a search over exponents, what they take anyway.
+
+Class masses and nearest polytopes of activation codes: the similarity of Eq. 16 by counting bits, a tile of polytopes at a time.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from math import factorial, log
+from typing import Any
 
 import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic
 
-from kdgraph.geometry import popcount
-from kdgraph.geometry.over_blocks import over_blocks
-from kdgraph.geometry.polytopes import take_rows
+from kdgraph.geometry import code_index as popcount
+from kdgraph.geometry.partition import over_blocks, take_rows
+
+_compiled = njit(nogil=True, cache=True, boundscheck=False, error_model="numpy")
+_fused = njit(nogil=True, cache=True, boundscheck=False, error_model="numpy", fastmath={"contract"})
+_reordered = njit(nogil=True, cache=True, boundscheck=False, error_model="numpy", fastmath={"contract", "reassoc", "nnan", "nsz"})
+
+_EXP2 = tuple(log(2) ** k / factorial(k) for k in range(12))  # 2^r for |r| <= 1/2: what is left out is below 1e-14 of it
+_LOG2 = tuple(2 / log(2) / (2 * k + 1) for k in range(11))  # log2((1 + s)/(1 - s)) / s in s² for |s| <= 0.172: below 1e-17
+_ROUND = 1.5 * 2.0**52  # added and taken away again, it rounds to integers, which stand in the low bits of the sum meanwhile
+_LEAST = -1022.0  # powers below 2^-1022 count as 0
+_NOTHING = -1e300  # log2 of 0: any exponent but 0 takes it below _LEAST
+_TINY, _LIFT = 2.0**-1022, 2.0**54
+_ROOT_HALF = 0x3FE6A09E667F3BCD  # the bits of sqrt(1/2)
+
+
+def _ctpop(_, word):
+    return types.int64(types.uint64), lambda context, builder, signature, arguments: builder.ctpop(arguments[0])
+
+
+def _to_bits(_, x):
+    return types.int64(types.float64), lambda context, builder, signature, arguments: builder.bitcast(arguments[0], ir.IntType(64))
+
+
+def _to_float(_, bits):
+    return types.float64(types.int64), lambda context, builder, signature, arguments: builder.bitcast(arguments[0], ir.DoubleType())
+
+
+_popcount: Any = intrinsic(_ctpop)
+"""Int: the number of ones in a UInt64."""
+_bits: Any = intrinsic(_to_bits)
+"""Int64 with the bits of a Float64."""
+_float: Any = intrinsic(_to_float)
+"""Float64 with the bits of an Int64."""
+
+
+@_compiled
+def count_mismatches(tile, first, last, a, b, n, one, two):
+    """Fill ``one`` and ``two``: Int[n] with the bits in which the queries ``a`` and ``b``: UInt64[W] differ from each of ``n`` polytopes.
+
+    ``tile``: UInt64[W, w], of which the words from ``first`` to ``last`` are compared. Two queries and four words to a step: what is read
+    is used twice, and what is written is written once for four words (1.5 times as fast as one query at a time).
+    """
+    for i in range(n):
+        one[i] = 0
+        two[i] = 0
+    even = first + (last - first) // 4 * 4
+    for t in range(first, even, 4):
+        c0, c1, c2, c3 = tile[t], tile[t + 1], tile[t + 2], tile[t + 3]
+        a0, a1, a2, a3 = a[t], a[t + 1], a[t + 2], a[t + 3]
+        b0, b1, b2, b3 = b[t], b[t + 1], b[t + 2], b[t + 3]
+        for i in range(n):
+            x0, x1, x2, x3 = c0[i], c1[i], c2[i], c3[i]
+            one[i] += _popcount(x0 ^ a0) + _popcount(x1 ^ a1) + _popcount(x2 ^ a2) + _popcount(x3 ^ a3)
+            two[i] += _popcount(x0 ^ b0) + _popcount(x1 ^ b1) + _popcount(x2 ^ b2) + _popcount(x3 ^ b3)
+    for t in range(even, last):
+        c0, a0, b0 = tile[t], a[t], b[t]
+        for i in range(n):
+            one[i] += _popcount(c0[i] ^ a0)
+            two[i] += _popcount(c0[i] ^ b0)
+
+
+@_compiled
+def multiply_share(counts, width, n, similarity):
+    """Multiply ``similarity``: Float[n] by the share of a layer's ``width`` units that match; nothing is fused or put in another order."""
+    for i in range(n):
+        similarity[i] *= 1.0 - counts[i] / width
+
+
+@_compiled
+def similarities_of_two(tile, word_starts, widths, a, b, n, counts, similarity):
+    """Fill ``similarity``: Float[2, w] with K (Eq. 16 of Dey et al.) of two queries and ``n`` polytopes; ``counts``: Int[2, w], scratch."""
+    for j in range(2):
+        for i in range(n):
+            similarity[j, i] = 1.0
+    for layer in range(widths.shape[0]):
+        count_mismatches(tile, word_starts[layer], word_starts[layer + 1], a, b, n, counts[0], counts[1])
+        for j in range(2):
+            multiply_share(counts[j], widths[layer], n, similarity[j])
+
+
+@_fused
+def log2(x, n, out):
+    """``out`` = log2 of ``x``: Float[n], in [0, 1], to 1e-15 of itself; no library call, which would stop SIMD (0.45 against 2.7 ns)."""
+    for i in range(n):
+        small = x[i] < _TINY
+        bits = _bits(x[i] * _LIFT if small else x[i])
+        exponent = (bits - _ROOT_HALF) >> 52
+        mantissa = _float(bits - (exponent << 52))  # from sqrt(1/2) to sqrt(2)
+        s = (mantissa - 1.0) / (mantissa + 1.0)
+        z = s * s
+        y = _LOG2[7] + z * (_LOG2[8] + z * (_LOG2[9] + z * _LOG2[10]))
+        y = _LOG2[3] + z * (_LOG2[4] + z * (_LOG2[5] + z * (_LOG2[6] + z * y)))
+        y = _LOG2[0] + z * (_LOG2[1] + z * (_LOG2[2] + z * y))
+        value = (float(exponent) - (54.0 if small else 0.0)) + s * y
+        out[i] = value if x[i] > 0.0 else _NOTHING
+
+
+@_fused
+def powers(logs, exponent, n, out):
+    """``out`` = 2^(exponent · logs): Float[n], logs <= 0 <= exponent; 0.3 ns each, against 1.1 of numpy's exp and 4 of its power.
+
+    The product x is rounded to an integer, which goes into the exponent's bits; the rest goes through a polynomial. Relative error:
+    1e-14 and what rounding does to x, 1e-16 · |x|.
+    """
+    for i in range(n):
+        x = max(exponent * logs[i], _LEAST)
+        shifted = x + _ROUND
+        r = x - (shifted - _ROUND)
+        r2 = r * r
+        r4 = r2 * r2
+        low = (_EXP2[0] + r * _EXP2[1]) + r2 * (_EXP2[2] + r * _EXP2[3])
+        middle = (_EXP2[4] + r * _EXP2[5]) + r2 * (_EXP2[6] + r * _EXP2[7])
+        high = (_EXP2[8] + r * _EXP2[9]) + r2 * (_EXP2[10] + r * _EXP2[11])
+        value = _float(_bits(low + r4 * (middle + r4 * high)) + (_bits(shifted) << 52))
+        out[i] = value if x > _LEAST else 0.0
+
+
+@_reordered
+def weighted_sum(x, weight):
+    """Σ x · weight of two Float[n]; the order of addition depends on n alone."""
+    total = 0.0
+    for i in range(weight.shape[0]):
+        total += x[i] * weight[i]
+    return total
+
+
+@_reordered
+def largest(x, n, top):
+    """The largest of ``top`` and ``n`` values."""
+    for i in range(n):
+        top = max(top, x[i])
+    return top
+
+
+@_compiled
+def nearer(similarity, top, number, best, most):
+    """(lowest number, ``top``) of the polytopes with K = ``top``, or (``best``, ``most``) as they were if those are nearer or lower."""
+    if top == 0.0 or top < most:
+        return best, most
+    if top > most:
+        best = np.iinfo(np.int64).max
+    for i in range(number.shape[0]):
+        if similarity[i] == top:
+            best = min(best, number[i])
+    return best, top
+
+
+@_compiled
+def lend(logs, n, exponents, segments, weights, power, masses):
+    """Add to ``masses``: Float[K, k] what ``n`` polytopes lend at each exponent, Float[k]; ``power``: Float[w] is for scratch.
+
+    ``segments``: Int[g, 4], each (class, first polytope, end, where its weights begin in ``weights``). A tile whose powers are all 0 is
+    passed over: with two classes that is half of them, those on the other side of the network's answer.
+    """
+    top = largest(logs, n, _NOTHING)
+    for k in range(exponents.shape[0]):
+        if exponents[k] * top <= _LEAST:
+            continue
+        powers(logs, exponents[k], n, power)
+        for g in range(segments.shape[0]):
+            y, first, end, at = segments[g]
+            masses[y, k] += weighted_sum(power[first:end], weights[at : at + end - first])
+
+
+@_compiled
+def masses_of_block(queries, tiles, word_starts, widths, number, n_anchors, segment_starts, segments, weights, exponents, masses, nearest):
+    """Class masses and nearest anchors of ``queries``: UInt64[m, W]; see :class:`kdgraph.geometry.code_index.CodeIndex`.
+
+    ``tiles``: UInt64[tiles, W, w], polytopes in order of their ``number``: Int[p], anchors first; ``segment_starts``: Int[tiles + 1].
+    Filled are ``masses``: Float[m, K, k], zeros, and ``nearest``: Int[m], all -1.
+    """
+    w = tiles.shape[2]
+    counts, similarity = np.empty((2, w), np.int64), np.empty((2, w))
+    logs, power, most = np.empty(w), np.empty(w), np.zeros(queries.shape[0])
+    for s in range(tiles.shape[0]):
+        n = min(w, number.shape[0] - s * w)
+        n_near = max(0, min(n, n_anchors - s * w))
+        here = segments[segment_starts[s] : segment_starts[s + 1]]
+        for q in range(queries.shape[0]):
+            if q % 2 == 0:
+                after = min(q + 1, queries.shape[0] - 1)
+                similarities_of_two(tiles[s], word_starts, widths, queries[q], queries[after], n, counts, similarity)
+            one = similarity[q % 2]
+            nearest[q], most[q] = nearer(one, largest(one, n_near, 0.0), number[s * w : s * w + n_near], nearest[q], most[q])
+            if exponents.shape[0] > 0:
+                log2(one, n, logs)
+                lend(logs, n, exponents, here, weights, power, masses[q])
+
+
+@_compiled
+def similarities_of_block(queries, tiles, word_starts, widths, out):
+    """Fill ``out``: Float[m, p] with K of ``queries``: UInt64[m, W] and every polytope."""
+    w = tiles.shape[2]
+    counts, similarity = np.empty((2, w), np.int64), np.empty((2, w))
+    for s in range(tiles.shape[0]):
+        n = min(w, out.shape[1] - s * w)
+        for q in range(0, queries.shape[0], 2):
+            after = min(q + 1, queries.shape[0] - 1)
+            similarities_of_two(tiles[s], word_starts, widths, queries[q], queries[after], n, counts, similarity)
+            out[q, s * w : s * w + n] = similarity[0, :n]
+            out[after, s * w : s * w + n] = similarity[after - q, :n]
+
 
 _BLOCK = 128
 """Queries to a block: enough to hide the cost of a task, few enough that two cores stay busy on 1,000 rows."""

@@ -15,12 +15,10 @@ from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.tree import BaseDecisionTree
 
+from kdgraph.base.frozen import unwrap
+from kdgraph.base.rows import IMPUTE, has_missing, is_composed
 from kdgraph.geometry.forest import ForestPartition
-from kdgraph.geometry.partition import Partition, PolytopeIndex
-from kdgraph.geometry.place import Place
-from kdgraph.parents.accepts import IMPUTE, is_composed
-from kdgraph.parents.frozen import unwrap
-from kdgraph.parents.rows import has_missing
+from kdgraph.geometry.partition import Partition, Place, PolytopeIndex
 
 
 class NoPartitionError(TypeError):

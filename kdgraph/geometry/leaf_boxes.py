@@ -9,9 +9,7 @@ import numpy as np
 from numba import njit
 
 from kdgraph.geometry.kinds import forest_behind
-from kdgraph.geometry.over_blocks import over_blocks
-from kdgraph.geometry.partition import Partition
-from kdgraph.geometry.place import Place
+from kdgraph.geometry.partition import Partition, Place, over_blocks
 
 Outside = Literal["share", "distance"]
 """share: whether a row is beyond the bounds of a feature, 1 or 0; distance: how far, in units of the feature's range."""

@@ -7,26 +7,66 @@ an option.
 
 from __future__ import annotations
 
-from kdgraph.metrics.accuracy import brier, error, nll, nll_clipped
-from kdgraph.metrics.calibration import ReliabilityBins, reliability_bins
-from kdgraph.metrics.calibration.by_class import classwise_ece, top_label_ece, top_label_ece_if_calibrated
-from kdgraph.metrics.calibration.kernel import mmce
-from kdgraph.metrics.calibration.numbers import ece, ece_by_edges, ece_if_calibrated, mce
-from kdgraph.metrics.calibration.smooth import smooth_ece
-from kdgraph.metrics.confidence import mmc, mmc_wrong, oce, oce_of_mean
+from kdgraph.metrics.calibration import (
+    classwise_ece,
+    ece,
+    ece_by_edges,
+    ece_if_calibrated,
+    mce,
+    mmce,
+    smooth_ece,
+    top_label_ece,
+    top_label_ece_if_calibrated,
+)
 from kdgraph.metrics.decisions import aurc, e_aurc, prr, reward, reward_by_ratio, risk_coverage
-from kdgraph.metrics.grouping import Groups
 from kdgraph.metrics.groups import by_group, group_ece, group_mce
 from kdgraph.metrics.improvement import Improvement, absolute_improvement, relative_improvement
-from kdgraph.metrics.inputs import INPUTS
-from kdgraph.metrics.local.errors import LocalErrors, local_errors, local_errors_at
-from kdgraph.metrics.local.numbers import lce, lce_n_eff, mlce, mlce_n_eff
-from kdgraph.metrics.local.tables import lce_by_bandwidth, lce_map, slce
-from kdgraph.metrics.mean_score import mean_ood_score
-from kdgraph.metrics.ood import aupr_in, aupr_out, auroc, delong_stderr, fpr90, fpr95
-from kdgraph.metrics.ood_summary import OodMetrics, ood_metrics
-from kdgraph.metrics.posterior import hellinger
-from kdgraph.metrics.registry import METRICS, Metric, mean_over_rows, metric, table
+from kdgraph.metrics.inputs import INPUTS, Groups, TopLabel
+from kdgraph.metrics.local_calibration import (
+    LocalErrors,
+    lce,
+    lce_by_bandwidth,
+    lce_map,
+    lce_n_eff,
+    local_errors,
+    local_errors_at,
+    mlce,
+    mlce_n_eff,
+    slce,
+)
+from kdgraph.metrics.ood import (
+    OodMetrics,
+    aupr_in,
+    aupr_out,
+    auroc,
+    delong_stderr,
+    fpr90,
+    fpr95,
+    mean_ood_score,
+    mmc,
+    mmc_wrong,
+    oce,
+    oce_of_mean,
+    ood_metrics,
+)
+from kdgraph.metrics.proper_scores import brier, brier_top, error, hellinger, nll, nll_clipped, nll_top, nll_top_clipped
+from kdgraph.metrics.registry import (
+    METRICS,
+    Metric,
+    Score,
+    about,
+    asked,
+    check_metric,
+    mean_over_rows,
+    metric,
+    needs,
+    options_of,
+    score,
+    sharing,
+    space_of,
+    table,
+    tabulate,
+)
 from kdgraph.metrics.regression import (
     beside_truth,
     coverage,
@@ -58,11 +98,8 @@ from kdgraph.metrics.regression import (
     worst_cell_gap,
     worst_group_gap,
 )
-from kdgraph.metrics.scoring import Score, about, asked, check_metric, needs, options_of, score, space_of, tabulate
+from kdgraph.metrics.reliability_bins import ReliabilityBins, reliability_bins
 from kdgraph.metrics.set_tests import contamination, power_curve, set_p_values
-from kdgraph.metrics.shared import sharing
-from kdgraph.metrics.top_label import TopLabel
-from kdgraph.metrics.top_label_accuracy import brier_top, nll_top, nll_top_clipped
 from kdgraph.smoothing import LocalMeans, local_means, rms_of
 
 __all__ = [

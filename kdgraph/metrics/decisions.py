@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from kdgraph.errors import ParameterError
+from kdgraph.metrics.inputs import Top, TopLabel
 from kdgraph.metrics.ood import auroc
 from kdgraph.metrics.registry import mean_over_rows, metric, table
-from kdgraph.metrics.top_label import Top, TopLabel
 from kdgraph.parameters import Count, Positive
 
 RATIOS = (1.5, 2.0, 3.0, 5.0, 7.0, 10.0, 15.0, 20.0, 30.0, 50.0, 70.0, 100.0)

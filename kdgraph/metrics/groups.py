@@ -9,11 +9,10 @@ from typing import Literal
 import numpy as np
 
 from kdgraph.errors import ParameterError
-from kdgraph.metrics.calibration.bins import ReliabilityBins, reliability_bins
-from kdgraph.metrics.calibration.edges import Strategy
-from kdgraph.metrics.grouping import Grouped, Groups
+from kdgraph.metrics.compat import Strategy
+from kdgraph.metrics.inputs import Grouped, Groups, Top, TopLabel
 from kdgraph.metrics.registry import metric, table
-from kdgraph.metrics.top_label import Top, TopLabel
+from kdgraph.metrics.reliability_bins import ReliabilityBins, reliability_bins
 from kdgraph.parameters import Count
 
 Reduce = Literal["max", "mean", "rows"]

@@ -3,7 +3,7 @@
 Reading a model can run code of its maker's choosing all the same, as estimators are programs that
 do what their state makes them do. So a file carries a digest of its maker's key, and :func:`load`
 refuses one that another user or another machine has made unless it is trusted (``trust=True``). See
-:mod:`kdgraph.persistence.keys` for the key, and for how a group shares one.
+:mod:`kdgraph.persistence.archive` for the key, and for how a group shares one.
 
 >>> from tempfile import TemporaryDirectory
 >>> from sklearn.datasets import load_iris
@@ -17,8 +17,7 @@ refuses one that another user or another machine has made unless it is trusted (
 array([0])
 """
 
-from kdgraph.persistence.errors import CannotLoad, CannotSave, Damaged, Untrusted
-from kdgraph.persistence.keys import UnusableKey
+from kdgraph.persistence.archive import CannotLoad, CannotSave, Damaged, Untrusted, UnusableKey
 from kdgraph.persistence.model_file import Loaded, load, no_key, read, save, to_bytes
 
 __all__ = [

@@ -1,6 +1,6 @@
 """The list of classes that may be made from a file; no module is imported whose name is not on it.
 
-This is the second line of defence, behind the keyed digest of :mod:`kdgraph.persistence.keys`: also
+This is the second line of defence, behind the keyed digest of :mod:`kdgraph.persistence.archive`: also
 a file whose origin somebody trusts is made of public estimators, layers and kdgraph's own models,
 and of what its reader, or this user's own run, has named beside them.
 """
@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from kdgraph.persistence.errors import CannotLoad, CannotSave, Untrusted
+from kdgraph.persistence.archive import CannotLoad, CannotSave, Untrusted
 
 _KDGRAPH = (
-    *("answers", "calibration", "data", "density", "detection", "distributions", "features", "geometry", "metrics"),
+    *("base", "calibration", "data", "density", "detection", "distributions", "features", "geometry", "metrics"),
     *("parents", "recalibration", "smoothing"),
 )
 """Packages of kdgraph that models are made of, and nothing of the command line.
@@ -29,9 +29,9 @@ A network that learnt from outliers holds the data set that they came from.
 _KDGRAPH_BARRED = (
     "kdgraph.data.files",
     "kdgraph.data.openml.client",
-    "kdgraph.geometry.listener",
+    "kdgraph.geometry.activations:Listener",
+    "kdgraph.geometry.activations:Call",
     "kdgraph.parents.networks.checkpoint",
-    "kdgraph.parents.networks.progress",
 )
 """Modules among these whose objects read, write or fetch files, or watch a computation."""
 _SKLEARN = (
@@ -63,7 +63,7 @@ _SKLEARN_ALSO = frozenset(
 )
 """Classes of other packages, and private ones, that fitted estimators hold.
 
-A scorer calls a method by a name that it holds; :mod:`kdgraph.persistence.state` checks which.
+A scorer calls a method by a name that it holds; :mod:`kdgraph.persistence.checks` checks which.
 """
 _TORCH = "torch.nn.modules"
 _FUNCTIONS_OF = (
@@ -177,7 +177,7 @@ def _is_known(name: str) -> bool:
     if package == "numpy":
         return not inner and isinstance(kind := getattr(np, qualified, None), type) and issubclass(kind, np.generic)
     if package == "kdgraph":
-        return bool(inner) and inner[0] in _KDGRAPH and not _is_below(module, _KDGRAPH_BARRED)
+        return bool(inner) and inner[0] in _KDGRAPH and not _is_below(module, _KDGRAPH_BARRED) and name not in _KDGRAPH_BARRED
     if package == "sklearn":
         is_home = module in _SKLEARN_MODULES or (bool(inner) and inner[0] in _SKLEARN and "tests" not in inner)
         return (is_home and not qualified.startswith("_")) or name in _SKLEARN_ALSO

@@ -12,11 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from kdgraph.persistence.allowed import check_admitted, strangers
-from kdgraph.persistence.archive import is_own, pack, unpack
-from kdgraph.persistence.decode import Decoder
-from kdgraph.persistence.encode import Encoder
-from kdgraph.persistence.errors import CannotLoad, Damaged, Untrusted
-from kdgraph.persistence.keys import VARIABLE, Key, current_key
+from kdgraph.persistence.archive import VARIABLE, CannotLoad, Damaged, Key, Untrusted, current_key, is_own, pack, unpack
+from kdgraph.persistence.codec import Decoder, Encoder
 
 SUFFIX = ".kdg"
 _FORMAT = 2
@@ -45,7 +42,7 @@ class Loaded:
 def save(value: Any, file: str | os.PathLike[str]) -> None:
     """Write a fitted model, or any value made of arrays, numbers, text, containers and objects of kdgraph and scikit-learn.
 
-    The file carries a digest of this user's key (:mod:`kdgraph.persistence.keys`), by which
+    The file carries a digest of this user's key (:mod:`kdgraph.persistence.archive`), by which
     :func:`load` recognises it. Anybody else has to trust it before it is read.
 
     Parameters
@@ -92,7 +89,7 @@ def load(file: str | os.PathLike[str], trust: bool | Sequence[str] = False) -> A
     Parameters
     ----------
     file : ``model/calibrated.kdg`` of a run refers to ``parent.kdg``, which is read from the same folder; it holds the two together,
-        a :class:`~kdgraph.answers.model.Model`.
+        a :class:`~kdgraph.base.fitted_model.Model`.
     trust : True reads the file whoever made it: only if its origin is known and trusted. A list
         does so too, and names classes (``"package.module.Class"``) or packages that it may import
         beside kdgraph, public estimators of scikit-learn, numpy and the layers of torch. A file of

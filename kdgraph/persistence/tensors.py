@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from kdgraph.parents.networks.determinism import plain_torch
+from kdgraph.parents.networks.torch_state import plain_torch
 from kdgraph.persistence.kinds import Kind
 
 _WITHOUT_NUMPY = {torch.bfloat16: torch.int16}

@@ -10,9 +10,9 @@ import numpy as np
 from scipy.special import ndtri
 from sklearn.utils import check_random_state
 
+from kdgraph.base import Rows
 from kdgraph.distributions import Distribution, QuantileGrid
 from kdgraph.parameters import Count, OpenFraction, Positive, Range
-from kdgraph.parents import Rows
 from kdgraph.recalibration.base import PostHocRegressor
 
 DECILES = np.arange(1, 10) / 10
@@ -37,14 +37,14 @@ class DensityPit(PostHocRegressor):
     patience : epochs without a lower loss of held-out calibration rows after which training stops; None: no rows are held out.
     validation_share : share of the calibration rows that is held out for that.
     calibration_size : share of the rows to hold out where ``fit`` is not given any. After a frozen estimator give it rows that this was
-        not fitted on, ``fit(X, y, X_calibration=…, y_calibration=…)``: see :class:`~kdgraph.parents.PostHoc`.
+        not fitted on, ``fit(X, y, X_calibration=…, y_calibration=…)``: see :class:`~kdgraph.base.PostHoc`.
     random_state : seeds the held-out rows, the network, and the parent where it has no seed of its own.
 
     Attributes
     ----------
     estimator_ : the fitted parent.
     features_ : how a predicted distribution becomes numbers.
-    network_ : the fitted network, a :class:`~kdgraph.parents.networks.level_network.LevelNetwork`.
+    network_ : the fitted network, a :class:`~kdgraph.parents.networks.quantile_networks.LevelNetwork`.
 
     Notes
     -----
@@ -86,7 +86,7 @@ class DensityPit(PostHocRegressor):
         return {"n_rows": self.n_rows_, **self.network_.describe()}
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
-        from kdgraph.parents.networks.level_network import LevelNetwork
+        from kdgraph.parents.networks.quantile_networks import LevelNetwork
 
         deciles = self._base(calibration.X).ppf(DECILES)
         self.features_, self.n_rows_ = Features.of(deciles, own=self.inputs == "row"), len(calibration)

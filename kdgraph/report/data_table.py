@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from kdgraph.data.openml.check import Checked
+    from kdgraph.data.openml.cache import Checked
 
 
 def listing(ids: Mapping[str, int], sizes: Mapping[int, int], folder: Path) -> str:

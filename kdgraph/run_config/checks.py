@@ -50,7 +50,7 @@ def _check_other_data(path: str, ood: Mapping[str, Any], dataset: Mapping[str, A
 
 def _said_in(config: RunConfig) -> set[str]:
     """What parent or method can be asked, and what follows from it; of a parent that a function makes nobody knows before."""
-    from kdgraph.answers import METHODS, Model
+    from kdgraph.base import METHODS, Model
 
     model = unfitted(config)
     if model is None:
@@ -118,7 +118,7 @@ def _check_figures(config: RunConfig) -> None:
     check_options("figures.draw", config.figures["draw"], dict.fromkeys(config.figures["draw"], _OPTIONS))
     if not config.drawn:
         return
-    from kdgraph.figures.of_run import run_figures  # brings matplotlib, for which a run that draws nothing need not wait
+    from kdgraph.figures.run_figures import run_figures
 
     known = run_figures()
     for name, options in config.drawn.items():

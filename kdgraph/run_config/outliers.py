@@ -21,7 +21,7 @@ def check_outliers(science: Science) -> None:
     """Raise ConfigError for a word that stands for no outliers, and for rows of the data set that is trained on."""
     for path, outliers in _outliers(science):
         if not isinstance(outliers, Mapping) and outliers not in _WORDS:
-            rule = f"one of {', '.join(_WORDS)}, or a node of kdgraph.parents.networks.exposure"
+            rule = f"one of {', '.join(_WORDS)}, or a node of kdgraph.parents.networks"
             raise ConfigError(f"{path} must be {rule}, got {outliers!r}")
         for source, _ in _rows_of(outliers):
             if _names(science["dataset"]) & _names(source):

@@ -18,7 +18,7 @@ from kdgraph.overrides import override
 from kdgraph.run_config.config import RunConfig
 
 if TYPE_CHECKING:
-    from kdgraph.answers import Model
+    from kdgraph.base import Model
     from kdgraph.data.dataset import Dataset
 
 Task = Literal["classification", "regression"]
@@ -33,7 +33,7 @@ def unfitted(config: RunConfig) -> Model | None:
 
     Such a function may read a file or train: it is called when the run needs what it makes.
     """
-    from kdgraph.answers import Model
+    from kdgraph.base import Model
 
     if not inspect.isclass(target_of(config.parent)):
         return None
@@ -60,7 +60,7 @@ def ground_of(group: str, parent: Any, after: Mapping[str, Any]) -> tuple[str, A
 
 def task_of(source: Any) -> Task | None:
     """What a source says of its rows before it has any; None where only they can tell."""
-    from kdgraph.data.sources import Simulation
+    from kdgraph.data.dataset import Simulation
 
     if isinstance(source, Simulation):
         return "classification" if len(source.classes) else "regression"

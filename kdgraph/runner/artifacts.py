@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from kdgraph.answers import Evaluation, Model, frame_of
+from kdgraph.base import Evaluation, Model, frame_of
 from kdgraph.data.dataset import Splits
 from kdgraph.run_config import RunConfig
 from kdgraph.runner.files import told_in_one_line, write_atomically
@@ -28,7 +28,7 @@ def draw(config: RunConfig, splits: Splits, evaluation: Evaluation, models: tupl
     """Draw what the config wants and the run has; gives the names of the files."""
     if not config.drawn:
         return []
-    from kdgraph.figures.of_run import Drawing  # brings matplotlib, for which a run that draws nothing need not wait
+    from kdgraph.figures.run_figures import Drawing
 
     drawing = Drawing(splits, evaluation, models, figure_names(config))
     with told_in_one_line(folder / FIGURES):

@@ -120,8 +120,7 @@ def _numba_cache() -> Path:
 
 
 def _data() -> Finding:
-    from kdgraph.data.openml.cache import bytes_on_disk, cache_folder
-    from kdgraph.data.openml.check import cached_ids
+    from kdgraph.data.openml.cache import bytes_on_disk, cache_folder, cached_ids
 
     def contents() -> str:
         here = cached_ids()

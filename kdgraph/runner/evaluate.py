@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from kdgraph.answers import Evaluation, Model, Predictions, Said
+from kdgraph.base import Evaluation, Model, Predictions, Said
+from kdgraph.base.posthoc import class_names
 from kdgraph.components import Node, build
 from kdgraph.data.dataset import Splits
 from kdgraph.metrics import TopLabel, asked, needs
-from kdgraph.parents.naming import class_names
 from kdgraph.runner.measure import Spaces, labelled_rows, measure
 from kdgraph.runner.stages import ood_sets, stage_rng
 

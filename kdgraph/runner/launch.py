@@ -13,7 +13,7 @@ import hydra
 
 from kdgraph.config import Job, Plan, conf_dir
 from kdgraph.errors import CannotWrite
-from kdgraph.persistence.keys import current_key
+from kdgraph.persistence.archive import current_key
 from kdgraph.runner.files import check_writable
 from kdgraph.runner.run import attempt
 from kdgraph.runner.rundir import Ended, RunDir, one_line

@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from kdgraph.answers import Predictions, SetScores
+from kdgraph.base import Predictions, SetScores
 from kdgraph.data.dataset import Dataset, Splits
 from kdgraph.metrics import METRICS, Score, TopLabel, asked, needs, score, sharing, space_of, tabulate
-from kdgraph.metrics.grouping import Groups
-from kdgraph.metrics.inputs import SAID
+from kdgraph.metrics.inputs import SAID, Groups
 
 Entry = dict[str, Any]
 Spaces = Callable[[str, str], np.ndarray]

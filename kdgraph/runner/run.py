@@ -46,7 +46,7 @@ def _do(config: RunConfig, folder: RunDir, watch: Watch) -> dict[str, Any]:
     """The four stages, what they leave in the run's directory, the record."""
     from threadpoolctl import threadpool_limits  # these here, because a run that is done needs no scikit-learn
 
-    from kdgraph.answers import Model
+    from kdgraph.base import Model
     from kdgraph.runner.artifacts import draw, keep_models, write_answers
     from kdgraph.runner.record import make_record
     from kdgraph.runner.stages import split

@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 
-from kdgraph.answers import Model
+from kdgraph.base import Model
+from kdgraph.base.posthoc import class_names
+from kdgraph.base.rows import warn_of_lost_values
 from kdgraph.components import Node, build, errors_by_key
 from kdgraph.data.dataset import Dataset, OodSet, Splits
 from kdgraph.data.splits import make_splits, split_options
 from kdgraph.errors import DataError
 from kdgraph.overrides import override
-from kdgraph.parents.naming import class_names
-from kdgraph.parents.single_precision import warn_of_lost_values
 from kdgraph.run_config import AFTER, Protocol
 from kdgraph.run_config.pairs import check_ground, check_rows, ground_of
 

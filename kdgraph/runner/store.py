@@ -138,7 +138,7 @@ class Store:
     def _kept(self, stage: str, path: Path, made: Made, shared: Mapping[str, Any]) -> Made:
         """What was made, now with its entry; without one, and with a note, where something in it cannot be saved."""
         from kdgraph.persistence import CannotSave, Untrusted, no_key, to_bytes
-        from kdgraph.persistence.keys import current_key
+        from kdgraph.persistence.archive import current_key
 
         if (key := current_key()).problem:
             line = f"{no_key(key)}; later commands make again what this one stores, and have to trust its models"

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from kdgraph.answers import Evaluation, Model
+from kdgraph.base import Evaluation, Model
 from kdgraph.components import Node, build
 from kdgraph.data.dataset import Splits
 from kdgraph.data.openml.client import offline
@@ -65,7 +65,7 @@ class StoredStages:
         )
 
     def calibrate(self, parent: Any) -> Made:
-        """The :class:`~kdgraph.answers.Model` of the parent and what is fitted after it; its entry leaves the parent out."""
+        """The :class:`~kdgraph.base.Model` of the parent and what is fitted after it; its entry leaves the parent out."""
         config = self.config
         how = {"protocol": config.protocol, "ood": config.ood, "seed": config.seed, "n_jobs": config.n_jobs}
         self.watch.stage("calibrate")
@@ -77,7 +77,7 @@ class StoredStages:
         )
 
     def evaluate(self, parent: Model, model: Model) -> Made:
-        """The :class:`~kdgraph.answers.Evaluation` of both."""
+        """The :class:`~kdgraph.base.Evaluation` of both."""
         self.watch.stage("evaluate")
         return self.store.get_or_make("evaluate", self.keys["evaluate"], lambda: self._evaluated(parent, model))
 

@@ -88,8 +88,7 @@ def _list(words: Sequence[str], ids: dict[str, int]) -> int:
 
 
 def _check(words: Sequence[str], ids: dict[str, int]) -> int:
-    from kdgraph.data.openml.cache import cache_folder
-    from kdgraph.data.openml.check import cached_ids, check_cached
+    from kdgraph.data.openml.cache import cache_folder, cached_ids, check_cached
     from kdgraph.report.data_table import checks
 
     here = cached_ids()

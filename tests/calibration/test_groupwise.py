@@ -14,11 +14,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils import check_random_state
 
+from kdgraph.base import PostHocClassifier
 from kdgraph.calibration import GroupWise, ScoreMap
 from kdgraph.calibration.local import LocalRecalibration
 from kdgraph.calibration.top_label import HistogramBinning, TemperatureScaling
 from kdgraph.features import FeatureMap
-from kdgraph.parents import PostHocClassifier
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from kdgraph.data import Dataset, make_splits
 from kdgraph.data.dataset import Splits
 from kdgraph.data.images import ImageFiles
 from kdgraph.data.ood import ColumnPermuted, LeftOutClasses, OtherDataset, Shifted, Sphere
-from kdgraph.data.openml.table import OpenmlTable
+from kdgraph.data.openml.tables import OpenmlTable
 from kdgraph.data.simulations import Spiral
 from kdgraph.data.tables import ArrayFile, ScoreFile, TableFile, TextFile
 from kdgraph.errors import DataError

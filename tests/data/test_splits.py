@@ -10,7 +10,7 @@ import pytest
 from kdgraph.data import Dataset, make_splits
 from kdgraph.data.dataset import CALIBRATION, TEST, TRAIN, UNUSED
 from kdgraph.data.simulations import Circle, Polynomial, Shapes, Spiral, Trunk
-from kdgraph.data.tables.shipped import SklearnTable
+from kdgraph.data.tables.scikit_learn import SklearnTable
 from kdgraph.errors import DataError, ParameterError
 
 

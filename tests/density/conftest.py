@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestClassifier
 
+from kdgraph.base import Rows
 from kdgraph.geometry import partition_of
-from kdgraph.parents import Rows
 
 
 def spiral(n: int, seed: int, turns: float = 2.0) -> tuple[np.ndarray, np.ndarray]:

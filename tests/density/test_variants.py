@@ -15,7 +15,7 @@ from sklearn.frozen import FrozenEstimator
 from kdgraph import KernelDensityForest
 from kdgraph.density import KernelDensityGraph, variants
 from kdgraph.density.gaussians import per_sample
-from kdgraph.density.search import K_GRID, PSEUDO_COUNTS, VOTE_SHARES
+from kdgraph.density.posterior import K_GRID, PSEUDO_COUNTS, VOTE_SHARES
 
 ROUNDING = (
     1e-9  # log densities down to -1e7 (variances of 1e-6) are differences of rounded numbers; probabilities follow their exponentials

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_blobs
 
+from kdgraph.base import Rows
 from kdgraph.detection import PostHocDetector
-from kdgraph.parents import Rows
 
 
 @dataclass(eq=False, repr=False)

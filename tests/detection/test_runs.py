@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kdgraph.answers import Model, Predictions, SetScores, frame_of
+from kdgraph.base import Model, Predictions, SetScores, frame_of
 from kdgraph.cli import main
 from kdgraph.config import compose
 from kdgraph.detection import drawn_sets

@@ -87,7 +87,7 @@ def test_mean_variance_and_crps_are_those_of_the_sample(base, weighted, monkeypa
     np.testing.assert_allclose(new.var(), (x - mean[:, None]) ** 2 @ w, rtol=1e-11)
     np.testing.assert_allclose(new.crps(y), to_y - (pairs @ w) @ w / 2, rtol=1e-11)
     whole = new.mean(), new.crps(y)
-    monkeypatch.setattr("kdgraph.distributions.rows.VALUES_AT_A_TIME", 40)
+    monkeypatch.setattr("kdgraph.distributions.base.VALUES_AT_A_TIME", 40)
     np.testing.assert_array_equal((new.mean(), new.crps(y)), whole)
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from kdgraph.figures import confidence_against_radius
-from kdgraph.figures.labels import spread
+from kdgraph.figures.style import spread
 
 RADII = np.array([0.0, 1.0, 2.0, 3.0])
 

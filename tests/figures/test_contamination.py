@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kdgraph.answers import Evaluation
+from kdgraph.base import Evaluation
 from kdgraph.figures import power_against_contamination
-from kdgraph.figures.of_run import Drawing, run_figures
+from kdgraph.figures.run_figures import Drawing, run_figures
 from kdgraph.figures.style import BLUE, GREY
 
 SHARES = np.array([0.0, 0.1, 0.5, 1.0])

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 
-from kdgraph.answers import Evaluation
+from kdgraph.base import Evaluation
 from kdgraph.errors import ConfigError
 from kdgraph.figures import lce_landscape, posterior_colormap
-from kdgraph.figures.of_run import Drawing, run_figures
+from kdgraph.figures.run_figures import Drawing, run_figures
 from kdgraph.figures.style import ID_SHADE
 
 BOX = (-1.0, 1.0, -1.0, 1.0)

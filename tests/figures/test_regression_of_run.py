@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kdgraph.answers import Evaluation, Model, Predictions
+from kdgraph.base import Evaluation, Model, Predictions
 from kdgraph.data import make_splits
 from kdgraph.data.simulations import Heteroscedastic, Rosenbrock
 from kdgraph.distributions import Normal, Recalibrated, WeightedEcdf
 from kdgraph.errors import ConfigError
-from kdgraph.figures.of_run import Drawing, run_figures
+from kdgraph.figures.run_figures import Drawing, run_figures
 from kdgraph.metrics import tabulate
 
 NAMES = ("linear", "global_pit")

@@ -7,9 +7,9 @@ import re
 import numpy as np
 import pytest
 
-from kdgraph.answers import Evaluation
+from kdgraph.base import Evaluation
 from kdgraph.figures import reward_against_ratio
-from kdgraph.figures.of_run import Drawing, run_figures
+from kdgraph.figures.run_figures import Drawing, run_figures
 from kdgraph.figures.style import BLUE, GREY
 
 RATIOS = np.geomspace(1, 100, 13)

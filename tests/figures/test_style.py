@@ -12,8 +12,7 @@ import pytest
 from matplotlib.image import imread
 
 from kdgraph.figures import confidence_against_radius, posterior_maps, reliability_diagram, save, styled
-from kdgraph.figures.keys import role_handles
-from kdgraph.figures.style import METHODS, PARENT, TRUTH, fitted, new_figure, roles, text_size, two_lines
+from kdgraph.figures.style import METHODS, PARENT, TRUTH, fitted, new_figure, role_handles, roles, text_size, two_lines
 
 
 @pytest.fixture

@@ -8,8 +8,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kdgraph.errors import ParameterError
-from kdgraph.metrics import aupr_in, aupr_out, auroc, delong_stderr, fpr90, fpr95, ood_metrics, ood_summary, score
-from kdgraph.metrics.ood_summary import of_counts
+from kdgraph.metrics import (
+    aupr_in,
+    aupr_out,
+    auroc,
+    delong_stderr,
+    fpr90,
+    fpr95,
+    ood_metrics,
+    score,
+)
+from kdgraph.metrics import (
+    ood as ood_summary,
+)
+from kdgraph.metrics.ood import of_counts
 
 ROUNDING = 1e-12
 """Sums of at most 60 shares."""

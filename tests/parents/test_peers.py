@@ -14,7 +14,7 @@ from sklearn.multioutput import MultiOutputRegressor
 
 from kdgraph.distributions import Distribution, Normal, QuantileGrid, ScipyFamily, WeightedSamples
 from kdgraph.parents import PredictiveRegressor
-from kdgraph.parents.predicted import Given
+from kdgraph.parents.predictive import Given
 from kdgraph.recalibration import (
     ConformalPit,
     DensityPit,

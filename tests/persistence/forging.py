@@ -10,8 +10,7 @@ from unittest.mock import patch
 import numpy as np
 
 from kdgraph.persistence import to_bytes
-from kdgraph.persistence.archive import pack, seal, unpack
-from kdgraph.persistence.keys import Key
+from kdgraph.persistence.archive import Key, pack, seal, unpack
 
 
 def tampered(value: Any, change: Callable[[dict[str, Any], list[np.ndarray]], Any]) -> bytes:
@@ -34,5 +33,5 @@ def by_another(content: bytes) -> bytes:
 
 def unchecked(value: Any) -> bytes:
     """A file of ``value`` by a writer who checks nothing."""
-    with patch("kdgraph.persistence.encode.Encoder._check"), patch("kdgraph.persistence.encode.is_ours", return_value=False):
+    with patch("kdgraph.persistence.codec.Encoder._check"), patch("kdgraph.persistence.codec.is_ours", return_value=False):
         return to_bytes(value)

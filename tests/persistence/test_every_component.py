@@ -14,7 +14,7 @@ import yaml
 from omegaconf import OmegaConf
 from sklearn.base import clone
 
-from kdgraph.answers import Model
+from kdgraph.base import Model
 from kdgraph.components import build, target_of
 from kdgraph.config import conf_dir, plan
 from kdgraph.data.dataset import Dataset, Splits

@@ -22,10 +22,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 
 from kdgraph import KernelDensityForest
-from kdgraph.answers import Model
+from kdgraph.base import Model
 from kdgraph.calibration.top_label import TemperatureScaling
 from kdgraph.parents.networks import EncoderNetwork, MultilayerPerceptron
-from kdgraph.parents.predicted import PredictiveRegressor
+from kdgraph.parents.predictive import PredictiveRegressor
 from kdgraph.persistence import CannotLoad, read, to_bytes
 from kdgraph.persistence.archive import PLACEHOLDER, pack, seal, unpack
 

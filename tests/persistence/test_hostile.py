@@ -49,7 +49,7 @@ X, Y = RNG.random((60, 3)), np.arange(60) % 2
         "kdgraphs:Thing",
         "kdgraph.runner.rundir:RunDir",
         "kdgraph.cli:UsageError",
-        "kdgraph.data.files.npz:Reader",
+        "kdgraph.data.files.arrays:Reader",
         "kdgraph.parents.networks.checkpoint:Checkpoint",
         "torch:load",
         "torch.nn:Linear",
@@ -128,8 +128,8 @@ def test_a_function_is_not_read_only_because_its_package_is_known(name):
     ("name", "what"),
     [
         ("kdgraph.geometry.kinds:partition_of", "is another thing"),  # a function as a class
-        ("kdgraph.density.kdf:RandomForestClassifier", "is another thing"),  # at home elsewhere
-        ("kdgraph.density.kdf:Gone", "module 'kdgraph.density.kdf' has no attribute 'Gone'"),
+        ("kdgraph.density.classifiers:RandomForestClassifier", "is another thing"),  # at home elsewhere
+        ("kdgraph.density.classifiers:Gone", "module 'kdgraph.density.classifiers' has no attribute 'Gone'"),
         ("kdgraph.density.gone:Gone", "No module named 'kdgraph.density.gone'"),
         ("kdgraph.density.graph:KernelDensityGraph.visit", "is another thing"),
     ],

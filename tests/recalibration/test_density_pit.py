@@ -15,7 +15,7 @@ from kdgraph.config import compose
 from kdgraph.distributions import Distribution, Normal, WeightedSamples
 from kdgraph.errors import ParameterError
 from kdgraph.metrics import coverage
-from kdgraph.parents.networks.level_network import DRAWN, LEVELS, LevelHead, LevelModule, LevelNetwork
+from kdgraph.parents.networks.quantile_networks import DRAWN, LEVELS, LevelHead, LevelModule, LevelNetwork
 from kdgraph.persistence import read, to_bytes
 from kdgraph.recalibration import DensityPit
 

@@ -116,7 +116,7 @@ def test_a_row_does_not_depend_on_the_rows_beside_it(degree, near, monkeypatch):
         whole = model.predict_dist(X)
         np.testing.assert_array_equal(model.predict_dist(X[7:9]).crps(y[7:9]), whole.crps(y)[7:9])
         np.testing.assert_array_equal(whole[7:9].mean(), whole.mean()[7:9])
-        monkeypatch.setattr("kdgraph.smoothing.near.AT_A_TIME", 400)
+        monkeypatch.setattr("kdgraph.smoothing.neighbours.AT_A_TIME", 400)
         monkeypatch.setattr("kdgraph.smoothing.neighbours.AT_A_TIME", 400)
         np.testing.assert_array_equal(model.predict_dist(X).crps(y), whole.crps(y))
 

@@ -48,7 +48,7 @@ def test_rows_outside_are_told(near, rank, monkeypatch):
     apart = np.sort(np.linalg.norm((places[:, None] - held[None]) / unit, axis=2), axis=1)[:, min(near.get("k", 1) - 1, 159)]
     n_far = int((apart > 2 * reach).sum())
     assert 0 < n_far < 60
-    monkeypatch.setattr("kdgraph.smoothing.near.AT_A_TIME", 400)
+    monkeypatch.setattr("kdgraph.smoothing.neighbours.AT_A_TIME", 400)
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         model.predict_dist(places)

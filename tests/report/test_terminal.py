@@ -8,7 +8,7 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from kdgraph.parents.networks.progress import Progress
+from kdgraph.parents.networks.checkpoint import Progress
 from kdgraph.report.terminal import Log, Spinner, show, watching
 
 HALF = Progress(epoch=100, of=200, loss=0.71234, validation_loss=0.65432, seconds_left=83.4)

@@ -16,7 +16,7 @@ from kdgraph.runner.run import run
 from kdgraph.runner.stages import split
 from kdgraph.runner.stored import stage_keys
 
-E = "kdgraph.parents.networks.exposure"
+E = "kdgraph.parents.networks"
 NOISE, PERMUTED = ({"_target_": f"kdgraph.data.ood.{name}", "name": name} for name in ("UniformNoise", "ColumnPermuted"))
 FASHION = {"_target_": f"{E}.RowsOutliers", "source": {"name": "fashion_mnist", "id": 40996}}
 MIXED = {"_target_": f"{E}.MixedOutliers", "parts": {"a": {"_target_": f"{E}.PermutedOutliers"}, "b": FASHION}}

@@ -28,7 +28,7 @@ import os, time
 from pathlib import Path
 from sklearn.ensemble import RandomForestClassifier
 from kdgraph.calibration import Uncalibrated
-from kdgraph.data.ood.far_field import Sphere
+from kdgraph.data.ood.synthetic import Sphere
 from kdgraph.data.simulations import Spiral
 
 HERE = Path(__file__).parent

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from sklearn.frozen import FrozenEstimator
 
-from kdgraph.answers import Model, Predictions
+from kdgraph.base import Model, Predictions
 from kdgraph.calibration.top_label import IsotonicConfidence
 from kdgraph.config import compose
 from kdgraph.metrics import TopLabel, ece, nll_top

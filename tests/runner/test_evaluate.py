@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kdgraph.answers import Model, Predictions
+from kdgraph.base import Model, Predictions
 from kdgraph.config import compose
 from kdgraph.data.dataset import OodSet
 from kdgraph.runner import evaluate as module

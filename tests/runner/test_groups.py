@@ -12,7 +12,7 @@ from kdgraph.calibration.top_label import HistogramBinning
 from kdgraph.config import compose
 from kdgraph.errors import DataError
 from kdgraph.metrics import METRICS, TopLabel
-from kdgraph.metrics.grouping import Groups
+from kdgraph.metrics.inputs import Groups
 from kdgraph.runner.run import run
 from kdgraph.runner.stages import calibrate, fit, split
 

@@ -9,12 +9,12 @@ import matplotlib.image
 import pandas as pd
 import pytest
 
-from kdgraph.answers import Predictions
+from kdgraph.base import Predictions
 from kdgraph.config import compose
 from kdgraph.errors import ParameterError
-from kdgraph.figures.of_run.drawing import title_of
-from kdgraph.figures.of_run.examples import distance_from_training
-from kdgraph.figures.of_run.shift import axis_label
+from kdgraph.figures.images import distance_from_training
+from kdgraph.figures.run_figures import title_of
+from kdgraph.figures.shift import axis_label
 from kdgraph.report.run_table import run_table
 from kdgraph.runner.run import run
 

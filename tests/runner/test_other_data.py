@@ -8,12 +8,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kdgraph.answers import Model
+from kdgraph.base import Model
 from kdgraph.cli import main
 from kdgraph.components import build
 from kdgraph.config import compose
-from kdgraph.data.ood.other_dataset import OtherDataset
-from kdgraph.data.scaling import Scaling
+from kdgraph.data.dataset import Scaling
+from kdgraph.data.ood.other_data import OtherDataset
 from kdgraph.errors import ConfigError
 from kdgraph.report.run_table import run_table
 from kdgraph.runner.evaluate import evaluate

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kdgraph.answers import Predictions, frame_of
+from kdgraph.base import Predictions, frame_of
 from kdgraph.config import compose
 from kdgraph.metrics import TopLabel
 from kdgraph.runner.run import run

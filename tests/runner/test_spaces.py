@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pytest
 
-from kdgraph.answers import Model
+from kdgraph.base import Model
 from kdgraph.config import compose
 from kdgraph.features import FeatureMap
 from kdgraph.metrics import TopLabel, asked, lce, mlce, space_of

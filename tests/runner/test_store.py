@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kdgraph.persistence import keys
+from kdgraph.persistence import archive as keys
 from kdgraph.runner.processes import this_process
 from kdgraph.runner.store import CODE_SCHEMA, Store, stage_key
 from kdgraph.runner.watch import Watch

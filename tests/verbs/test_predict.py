@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kdgraph.answers import Model
+from kdgraph.base import Model
 from kdgraph.cli import main
 from kdgraph.config import compose
 from kdgraph.persistence import load, save

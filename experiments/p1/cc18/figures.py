@@ -12,7 +12,7 @@ from experiments.common.markdown import counted
 from experiments.p1.cc18.records import OURS, PARENTS, Tables, label, parents_of, tables
 from experiments.p1.cc18.sizes import improvement_by_size
 from kdgraph.figures import Repeated, dataset_pages, improvement_summary
-from kdgraph.figures.pages import ROWS as ROWS_A_PAGE
+from kdgraph.figures.panels import ROWS as ROWS_A_PAGE
 from kdgraph.metrics import relative_improvement
 
 STRIPS = {"error": "error", "ece": "ECE", "mce": "MCE"}

@@ -6,8 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from experiments.p2.figures.study import Study
-from kdgraph.figures.labels import NOTE_SIZE
-from kdgraph.figures.style import BLUE, FULL_WIDTH, GREY, add_axes, new_figure, styled
+from kdgraph.figures.style import BLUE, FULL_WIDTH, GREY, NOTE_SIZE, add_axes, new_figure, styled
 
 ROWS = ("right", "wrong", "share right (Conf1)")
 NOT_KNOWN = (

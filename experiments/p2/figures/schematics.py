@@ -9,8 +9,7 @@ from matplotlib.patches import FancyBboxPatch
 
 from experiments.p2.figures.curves import SCORE
 from experiments.p2.figures.study import Study
-from kdgraph.figures.labels import LABEL_SIZE, NOTE_SIZE
-from kdgraph.figures.style import BLACK, BLUE, FULL_WIDTH, GREY, ID_SHADE, ORANGE, add_axes, new_figure, styled
+from kdgraph.figures.style import BLACK, BLUE, FULL_WIDTH, GREY, ID_SHADE, LABEL_SIZE, NOTE_SIZE, ORANGE, add_axes, new_figure, styled
 
 GROUPS = (
     ("class", "k(X)", "Conf1 = P(right | k)", "precision"),

@@ -15,7 +15,7 @@ from sklearn.base import clone
 
 from experiments.common.models import models_of
 from experiments.common.runs import runs_of
-from kdgraph.answers import Model
+from kdgraph.base import Model
 from kdgraph.metrics import ReliabilityBins, TopLabel, nll_top, reliability_bins
 
 EXPERIMENT = "paper/p2/phanns"

@@ -11,9 +11,9 @@ import numpy as np
 
 from kdgraph.features import FeatureMap
 from kdgraph.geometry import Partition, kind_of, partition_of
-from kdgraph.metrics.calibration import bin_edges, bin_of
+from kdgraph.metrics.compat import bin_edges, bin_of
 from kdgraph.smoothing import LocalMeans, local_means, local_means_by_distance
-from kdgraph.smoothing.by_distance import Distance
+from kdgraph.smoothing.kernel_means import Distance
 
 LocalKernel = Literal["laplacian", "gaussian", "geodesic", "group"]
 """laplacian, gaussian: of distances in a feature map (:data:`kdgraph.smoothing.Kernel`). geodesic: K^(1/γ), of the geodesic similarity K of

@@ -12,14 +12,13 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 
-from kdgraph.calibration.ties import SAME
-from kdgraph.calibration.top_label.base import TopLabelCalibrator, filled, fills_rows
+from kdgraph.base import Rows
+from kdgraph.calibration.top_label.base import SAME, TopLabelCalibrator, filled, fills_rows
 from kdgraph.errors import ParameterError
 from kdgraph.features import FeatureMap
 from kdgraph.metrics import TopLabel
-from kdgraph.metrics.calibration import bin_edges, bin_of
+from kdgraph.metrics.compat import bin_edges, bin_of
 from kdgraph.parameters import Count, Fraction
-from kdgraph.parents import Rows
 from kdgraph.smoothing.neighbours import distances_of
 
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy.special import xlogy
 
-from kdgraph.calibration.ties import SAME, distinct, first_from
+from kdgraph.calibration.top_label.base import SAME, distinct, first_from
 from kdgraph.calibration.top_label.curves import Curve, CurveCalibrator
 
 Theta = Literal["none", "median", "best"]

@@ -1,20 +1,247 @@
-"""Temperature scaling of top-label confidence: one temperature or one for each predicted class, with or without awards."""
+"""Losses of the log odds that a prediction is right (Salamon et al., Eq. 14 and 15), and the one way to minimise them: scipy's L-BFGS-B.
+
+A softmax with a temperature and an award for the predicted class (Salamon et al., Eq. 18), as log odds of the confidence.
+
+Temperature scaling of top-label confidence: one temperature or one for each predicted class, with or without awards.
+"""
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
-from typing import Any, Literal
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from scipy.optimize import minimize
 from scipy.special import expit
 
-from kdgraph.calibration.top_label.awarded_softmax import CLIP, AwardedLoss, LogScores
-from kdgraph.calibration.top_label.class_shares import BOUNDED, NEVER, NOT_THERE, ONE_SIDED, ClassShares, warn_of
-from kdgraph.calibration.top_label.losses import Loss, lie_apart
-from kdgraph.calibration.top_label.pooling import PooledCalibrator
+from kdgraph.base import Rows
+from kdgraph.calibration.top_label.base import BOUNDED, NEVER, NOT_THERE, ONE_SIDED, ClassShares, warn_of
+from kdgraph.calibration.top_label.shrinkage import PooledCalibrator
 from kdgraph.metrics import TopLabel
 from kdgraph.parameters import NonNegative
-from kdgraph.parents import Rows
+
+Loss = Literal["nll", "brier", "full_nll"]
+Objective = Callable[[np.ndarray], tuple[float, np.ndarray]]
+"""From parameters, Float[p], to a mean over rows and its gradient, Float[p]."""
+
+_FRESH_STARTS = 3
+"""How often a fit that stops short of an optimum goes on from there."""
+_SLACK = 1e-7
+"""The largest slope at a minimum; what is minimised is a mean over rows, whose losses are near 1."""
+_APART = 0.01
+"""A confidence so near to 0 of a wrong row, or to 1 of a right one, is all but sure."""
+
+
+class Minimum(NamedTuple):
+    """Where a loss is least.
+
+    Attributes
+    ----------
+    at : Float[p], the parameters.
+    converged : whether the slope is 0 there, but for bounds.
+    bounded : Bool[p], the parameters that are at a bound.
+    """
+
+    at: np.ndarray
+    converged: bool
+    bounded: np.ndarray
+
+
+def binary_loss(z: np.ndarray, correct: np.ndarray, loss: Loss) -> tuple[np.ndarray, np.ndarray]:
+    """Eq. 14 or 15 of Salamon et al. by row, and its derivative by z.
+
+    Parameters
+    ----------
+    z : Float[n], log odds of the confidence.
+    correct : Bool[n], whether the prediction is right.
+    loss : "brier" is Eq. 15, the others Eq. 14, without the rounding that ``log(1 - p)`` has near 1.
+
+    Returns
+    -------
+    Float[n], Float[n].
+
+    Examples
+    --------
+    >>> value, slope = binary_loss(np.zeros(2), np.array([True, False]), "nll")
+    >>> value.round(4), slope
+    (array([0.6931, 0.6931]), array([-0.5,  0.5]))
+    """
+    p = expit(z)
+    away = np.where(correct, -expit(-z), p)  # p - correct
+    if loss == "brier":
+        return away**2, 2 * away * p * expit(-z)
+    return np.logaddexp(0, np.where(correct, -z, z)), away
+
+
+def minimised(objective: Objective, starts: Sequence[np.ndarray], bounds: Sequence[tuple[float | None, float | None]]) -> Minimum:
+    """Go down from the best of the ``starts``, Float[p] each, by scipy's L-BFGS-B: the end is no worse than any of them.
+
+    Ours: a mean loss that has more than one minimum, as that of a temperature may, is looked at in several places.
+    """
+    best = min(starts, key=lambda parameters: objective(parameters)[0])
+    low = np.array([-np.inf if least is None else least for least, _ in bounds])
+    high = np.array([np.inf if most is None else most for _, most in bounds])
+    options = {"ftol": 0, "gtol": _SLACK / 10, "maxiter": 1000}
+
+    def is_flat(at: np.ndarray) -> bool:
+        return bool(np.abs(np.clip(at - objective(at)[1], low, high) - at).max() <= _SLACK)
+
+    for _ in range(_FRESH_STARTS):  # one that gives up on its way, with what it remembers of the curvature, goes on without that
+        found = minimize(objective, best, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+        best = found.x if found.fun <= objective(best)[0] else best
+        if is_flat(best):
+            break
+    return Minimum(best, is_flat(best), (best <= low + 1e-6) | (best >= high - 1e-6))
+
+
+def lie_apart(z: np.ndarray, correct: np.ndarray) -> bool:
+    """Whether log odds z, Float[n], of a curve that may be as steep as it likes tell right rows from wrong ones, Bool[n], but for one tie.
+
+    Ours: then there is no finite optimum, and the last step before it is taken for one. Where rows do not lie apart, some right row has a
+    score below that of a wrong one, and at least these two, at different z, cannot both be all but surely what they are.
+    """
+    unsure = expit(np.where(correct, z, -z)) <= 1 - _APART
+    mixed = correct[unsure].any() and not correct[unsure].all()
+    return bool(not unsure.any() or (mixed and not unsure.all() and np.ptp(z[unsure]) < 1e-6))
+
+
+CLIP = 1e-12
+"""The least score that has a logarithm."""
+LOG_BETA = (-10.0, 10.0)
+"""Bounds of the log of an inverse temperature, as scikit-learn has them."""
+_GRID = np.linspace(-3, 3, 13)
+"""Where the minimum over a log inverse temperature is first looked for: 20 times colder to 20 times hotter."""
+
+
+@dataclass(frozen=True)
+class LogScores:
+    """Log scores of rows: of the predicted class, and of the others.
+
+    Attributes
+    ----------
+    own : Float[n], log y_k of the predicted class k.
+    best : Float[n], the largest of the other classes.
+    below : Float[n, K - 1], what the other classes are less than ``best``.
+    """
+
+    own: np.ndarray
+    best: np.ndarray
+    below: np.ndarray
+
+    @classmethod
+    def of(cls, proba: np.ndarray, predicted: np.ndarray) -> LogScores:
+        """Of scores Float[n, K], K at least 2, and predicted classes Int[n]."""
+        n, n_classes = proba.shape
+        logs = np.log(np.maximum(proba.astype(np.float64, copy=False), CLIP))
+        others = logs[np.arange(n_classes) != predicted[:, None]].reshape(n, n_classes - 1)
+        best = others.max(axis=1)
+        return cls(logs[np.arange(n), predicted], best, others - best[:, None])
+
+    def __len__(self) -> int:
+        return len(self.own)
+
+    def __getitem__(self, index: np.ndarray) -> LogScores:
+        return LogScores(self.own[index], self.best[index], self.below[index])
+
+    def rest(self, beta: np.ndarray | float) -> tuple[np.ndarray, np.ndarray]:
+        """The log of the other classes' sum of y^beta, and its derivative by beta: their mean log score as the softmax weighs it.
+
+        Parameters
+        ----------
+        beta : 1/T, one or Float[n].
+
+        Returns
+        -------
+        Float[n], Float[n].
+        """
+        powers = np.exp(np.reshape(beta, (-1, 1)) * self.below)
+        total = powers.sum(axis=1)
+        return beta * self.best + np.log(total), self.best + np.einsum("nk,nk->n", powers, self.below) / total
+
+    def log_odds(self, beta: np.ndarray | float, shift: np.ndarray | float = 0.0) -> np.ndarray:
+        """Float[n]: log odds of y_hat at the predicted class.
+
+        Parameters
+        ----------
+        beta, shift : 1/T and A/T of the row's predicted class, one or Float[n] each.
+
+        Notes
+        -----
+        Salamon et al., Eq. 18: the award stands at the predicted class alone, so with l = log y the confidence is the sigmoid of
+        (l_k + A)/T - log sum over j ≠ k of exp(l_j/T).
+
+        Examples
+        --------
+        >>> rows = LogScores.of(np.array([[0.8, 0.1, 0.1]]), np.array([0]))
+        >>> np.exp(rows.log_odds(1.0)).round(6), np.exp(rows.log_odds(0.5)).round(4)
+        (array([4.]), array([1.4142]))
+        """
+        return beta * self.own + shift - self.rest(beta)[0]
+
+
+@dataclass(frozen=True)
+class AwardedLoss:
+    """The mean loss of rows under one temperature, and awards for groups of them.
+
+    Attributes
+    ----------
+    rows : of n rows.
+    correct, weight : Bool[n] and Float[n].
+    truth : Float[n], log score of the row's label; "full_nll" asks for it.
+    loss : as of :func:`~kdgraph.calibration.top_label.temperature.binary_loss`.
+    award_of : Int[n], the award of each row; m: it has none.
+    n_awards : m.
+    ridge : times the sum of squared awards, beside the sum over rows.
+    """
+
+    rows: LogScores
+    correct: np.ndarray
+    weight: np.ndarray
+    truth: np.ndarray
+    loss: Loss = "nll"
+    award_of: np.ndarray | int = 0
+    n_awards: int = 0
+    ridge: float = 0.0
+
+    def __getitem__(self, index: np.ndarray) -> AwardedLoss:
+        """Of these rows alone; without awards."""
+        return AwardedLoss(self.rows[index], self.correct[index], self.weight[index], self.truth[index], self.loss)
+
+    def with_awards(self, award_of: np.ndarray | int, n_awards: int, ridge: float) -> AwardedLoss:
+        """Of the same rows, each with an award: Int[n], or one for all. Salamon et al., Eq. 18."""
+        return replace(self, award_of=award_of, n_awards=n_awards, ridge=ridge)
+
+    def __call__(self, parameters: np.ndarray) -> tuple[float, np.ndarray]:
+        """Value, and gradient Float[1 + m], at the log inverse temperature and the m shifts A/T.
+
+        Shifts make the loss better conditioned than awards do: the log odds are linear in them.
+
+        Notes
+        -----
+        Salamon et al., Eq. 14, 15 and 18. The K-class NLL is Eq. 14 and, of wrong rows, the log of the other classes' sum less their
+        label's log score over T.
+        """
+        beta, shift = np.exp(parameters[0]), parameters[1:]
+        log_rest, mean_rest = self.rows.rest(beta)
+        z = beta * self.rows.own + np.append(shift, 0.0)[self.award_of] - log_rest
+        value, slope = binary_loss(z, self.correct, self.loss)
+        by_beta = slope * (self.rows.own - mean_rest)
+        if self.loss == "full_nll":
+            value = value + np.where(self.correct, 0, log_rest - beta * self.truth)
+            by_beta = by_beta + np.where(self.correct, 0, mean_rest - self.truth)
+        award, total = shift / beta, self.weight.sum()
+        award_of = np.broadcast_to(self.award_of, slope.shape)
+        by_shift = np.bincount(award_of, self.weight * slope, minlength=self.n_awards + 1)[:-1] + 2 * self.ridge * award / beta
+        penalty = self.ridge * award @ award
+        by_log_beta = beta * (self.weight @ by_beta) - 2 * penalty
+        return float((self.weight @ value + penalty) / total), np.concatenate([[by_log_beta], by_shift]) / total
+
+    def minimised(self, start: np.ndarray) -> Minimum:
+        """The least loss, no greater than that at ``start``, Float[1 + m]. By scipy."""
+        grid = [np.concatenate([[log_beta], start[1:]]) for log_beta in _GRID]
+        return minimised(self, [start, *grid], [LOG_BETA, *[(None, None)] * self.n_awards])
+
 
 Fallback = Literal["precision", "shared"]
 

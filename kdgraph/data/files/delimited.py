@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import chain, count
 from typing import IO, Any
 
-from kdgraph.data.files.encodings import codec_of
+from kdgraph.data.files.paths import codec_of
 from kdgraph.errors import DataError
 from kdgraph.overrides import override
 

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 
 from kdgraph.data.dataset import Dataset, Kind, Task
-from kdgraph.data.frames.cautions import warn_of_constant_columns, warn_of_copies
-from kdgraph.data.frames.wording import no_such_column
+from kdgraph.data.frames.messages import no_such_column, warn_of_constant_columns, warn_of_copies
 from kdgraph.errors import DataError, NotAtHand
 from kdgraph.parameters import Count
 from kdgraph.wording import counted, some
 
 if TYPE_CHECKING:
     import pandas as pd
+
 
 Column = str | float
 """The name of a column; of one that is a number, a command line may give the number."""
@@ -40,7 +40,7 @@ class ColumnOptions:
     require : ``numeric`` shuts out a table with categorical columns or missing values.
     threshold : cuts a numeric target into two classes, see :data:`kdgraph.data.frames.targets.Threshold`.
     group : whom a row belongs to, where groups are measured apart: a column, or several of numbers or truth values, of which the largest
-        counts (:func:`kdgraph.data.frames.groups.groups_of`). They are features too, unless ``drop`` has them; columns of the target may be
+        counts (:func:`kdgraph.data.frames.targets.groups_of`). They are features too, unless ``drop`` has them; columns of the target may be
         among them, which :attr:`Dataset.facts` then tells.
     split_at : the last number of ``split_column`` that trains, and the last that calibrates; larger ones test. Empty: it has words.
     first_numeric : so many features alone, the first of the table that are numeric, so that tables of other columns have equally many.
@@ -107,11 +107,9 @@ def from_frame(
         If features are constant or number the rows, text differs in each row, or rows have the same features.
     """
     from kdgraph.data.frames.dates import with_dates
-    from kdgraph.data.frames.features import encode_features
-    from kdgraph.data.frames.groups import groups_of
-    from kdgraph.data.frames.row_numbers import without_row_numbers
-    from kdgraph.data.frames.targets import encode_target, facts_of_task, target_column
-    from kdgraph.data.frames.wording import ColumnLists
+    from kdgraph.data.frames.features import encode_features, without_row_numbers
+    from kdgraph.data.frames.messages import ColumnLists
+    from kdgraph.data.frames.targets import encode_target, facts_of_task, groups_of, target_column
 
     frame = _with_text_names(name, frame)
     _check_names(name, frame, target, options)

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_datetime64_any_dtype, is_timedelta64_dtype
 
-from kdgraph.data.frames.missing import Missing, plain
-from kdgraph.data.frames.wording import ColumnLists, NamedColumn
+from kdgraph.data.frames.cells import Missing, plain
+from kdgraph.data.frames.messages import ColumnLists, NamedColumn
 from kdgraph.errors import DataError
 from kdgraph.overrides import override
 from kdgraph.wording import some

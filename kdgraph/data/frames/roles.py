@@ -15,6 +15,7 @@ from kdgraph.overrides import override
 if TYPE_CHECKING:
     import pandas as pd
 
+
 WORDS = {"train": TRAIN, "training": TRAIN, "test": TEST, "testing": TEST, "unused": UNUSED} | dict.fromkeys(
     ("calibration", "cal", "calib", "validation", "valid", "val"), CALIBRATION
 )
@@ -104,7 +105,7 @@ def roles_of_numbers(table: str, column: pd.Series, ends: Sequence[float]) -> np
     """
     import pandas as pd
 
-    from kdgraph.data.frames.numbers import exact_numbers, typed
+    from kdgraph.data.frames.cells import exact_numbers, typed
 
     where = f"{table}: dataset.split_column='{column.name}'"
     if len(ends) > 2 or list(ends) != sorted(ends):
@@ -147,8 +148,7 @@ def _with_both(where: str, roles: np.ndarray, trains: bool = True) -> np.ndarray
 
 def _unknown_word(where: str, name: str, names: Sequence[str], column: pd.Series | None) -> DataError:
     """The error for a split column that has ``name``; ``column`` where numbers in it can be cut by ``split_at``."""
-    from kdgraph.data.frames.missing import plain
-    from kdgraph.data.frames.numbers import exact_numbers, is_number, typed
+    from kdgraph.data.frames.cells import exact_numbers, is_number, plain, typed
 
     known = "train, calibration, test or unused (or True where a row tests)"
     if not all(re.fullmatch(r"[+-]?\d+(\.\d+)?", one) for one in names):

@@ -1,19 +1,249 @@
-"""Images of the user's own: ``dataset=image_files dataset.path=pictures.zip``."""
+"""Pictures (PNG, JPEG and others) of a folder or a zip file, as arrays.
+
+Images of the user's own files as arrays: what kind of file it is, which rows train and test, how pixels lie.
+
+Images of the user's own: ``dataset=image_files dataset.path=pictures.zip``.
+"""
 
 from __future__ import annotations
 
+import struct
 import warnings
-from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Literal
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import IO, Any, ClassVar, Literal
 
 import numpy as np
 
-from kdgraph.data.dataset import TEST, UNUSED, Dataset
+from kdgraph.data.dataset import CALIBRATION, TEST, TRAIN, UNUSED, Dataset
+from kdgraph.data.files.arrays import labels_beside, open_npz, read_idx
 from kdgraph.data.files.paths import existing, file_stem, said, sha256_of
-from kdgraph.data.images.reading import Part, files_of, read_parts
 from kdgraph.errors import DataError, ParameterError
 from kdgraph.overrides import override
 from kdgraph.parameters import Count, check_parameters
+
+SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".pgm", ".ppm")
+_GREY = {"1": "L", "L": "L", "LA": "L", "I;16": "I;16"}
+"""Modes of Pillow that are grey, and what each is read as; all others are read as colours."""
+_DAMAGED = (OSError, SyntaxError, ValueError, EOFError, struct.error, zlib.error, zipfile.BadZipFile, RuntimeError)
+"""What Pillow and archives raise of content that is not what it should be; RuntimeError: it wants a password."""
+
+
+def read_pictures(path: Path, unreadable: list[str] | None = None) -> Iterator[tuple[np.ndarray, str, int]]:
+    """Each picture as UInt8[c, h, w], grey or in colours, with the folder that it is in and its number, in the order of their names.
+
+    The number is the picture's place, from 0, among all names of pictures, those that cannot be read too.
+
+    Transparency is not read. What begins with a dot or two underscores is left out, as are files that are no pictures by their ending.
+    Pictures that cannot be read are left out too where ``unreadable`` is a list, to which their names are added.
+
+    Raises
+    ------
+    DataError
+        In one line, if there are none, or one cannot be read.
+    """
+    names = names_of_pictures(path)
+    if not names:
+        raise DataError(f"{said(path)} has no pictures ({', '.join(SUFFIXES)})")
+    if path.is_dir():
+        yield from _each(path, names, lambda name: (path / name).open("rb"), unreadable)
+        return
+    with zipfile.ZipFile(path) as archive:
+        yield from _each(path, names, lambda name: archive.open(str(name)), unreadable)
+
+
+def _each(
+    path: Path, names: list[PurePosixPath], opened: Callable[[PurePosixPath], IO[bytes]], unreadable: list[str] | None
+) -> Iterator[tuple[np.ndarray, str, int]]:
+    from PIL import Image, UnidentifiedImageError
+
+    for number, name in enumerate(names):
+        try:
+            with opened(name) as file:
+                pixels = _read(file)
+        except (*_DAMAGED, Image.DecompressionBombError) as error:
+            if unreadable is None:
+                way_out = "repair or remove it, or leave out all such files: dataset.unreadable=skip"
+                reason = "it is of no known format" if isinstance(error, UnidentifiedImageError) else error
+                raise DataError(f"{said(path)}: {name} cannot be read as a picture: {reason}; {way_out}") from error
+            unreadable.append(str(name))
+        else:
+            yield pixels, str(name.parent), number
+
+
+def names_of_pictures(path: Path) -> list[PurePosixPath]:
+    """Of a folder or a zip file, in order."""
+    if path.is_dir():
+        found = [PurePosixPath(file.relative_to(path).as_posix()) for file in path.rglob("*") if file.is_file()]
+    else:
+        try:
+            with zipfile.ZipFile(path) as archive:
+                found = [PurePosixPath(name) for name in archive.namelist()]
+        except (zipfile.BadZipFile, OSError) as error:
+            raise DataError(f"{said(path)} is no zip file, or damaged: {error}") from error
+    return sorted(name for name in found if name.suffix.lower() in SUFFIXES and not any(p.startswith((".", "__")) for p in name.parts))
+
+
+def _read(file: IO[bytes]) -> np.ndarray:
+    """UInt8[1 or 3, h, w]."""
+    from PIL import Image
+
+    with Image.open(file) as picture:
+        pixels = np.asarray(picture.convert(_GREY.get(picture.mode, "RGB")))
+    if pixels.dtype == np.uint16:
+        pixels = (pixels // 257).astype(np.uint8)
+    return pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1)
+
+
+ARRAYS = {
+    ("x_train", "y_train"): TRAIN,
+    ("train_images", "train_labels"): TRAIN,
+    ("val_images", "val_labels"): CALIBRATION,
+    ("x_test", "y_test"): TEST,
+    ("test_images", "test_labels"): TEST,
+    ("x", "y"): None,
+    ("X", "y"): None,
+    ("images", "labels"): None,
+}
+"""Names of the arrays of images and labels in .npz files, as they are published, and the role of their rows."""
+_KINDS = ".npz, .zip, idx files (…-images-idx3-ubyte.gz), or a folder of pictures or idx files"
+
+
+@dataclass(frozen=True)
+class Part:
+    """Images of one shape and one role.
+
+    Attributes
+    ----------
+    images : Float32[n, c, h, w] in [0, 1].
+    labels : [n] or None.
+    role : of all of them (:mod:`kdgraph.data.dataset`), or None where the file does not say it.
+    source_rows : Int[n], the place of each picture among the names of all pictures; None: images are
+        numbered part by part.
+    """
+
+    images: np.ndarray
+    labels: np.ndarray | None = None
+    role: int | None = None
+    source_rows: np.ndarray | None = None
+
+
+def read_parts(path: Path, unreadable: list[str] | None = None) -> list[Part]:
+    """All images of a file or folder that is there; of pictures see :func:`~kdgraph.data.images.image_files.read_pictures`.
+
+    Raises
+    ------
+    DataError
+        In one line, if it is of no known kind, or cannot be read.
+    """
+    if path.suffix.lower() == ".npz":
+        return list(_of_npz(path))
+    if path.is_dir():
+        found = _idx_in(path)
+        return [_of_idx(file, _role_of(file)) for file in found] if found else _of_pictures(path, unreadable)
+    if _is_idx(path):
+        return [_of_idx(path, None)]
+    if path.suffix.lower() == ".zip":
+        return _of_pictures(path, unreadable)
+    raise DataError(f"{said(path)} must be one of these: {_KINDS}")
+
+
+def files_of(path: Path) -> list[Path]:
+    """What :func:`read_parts` reads: the file, or the folder's pictures or idx files, and the labels beside each file of images."""
+    idx = _idx_in(path) if path.is_dir() else [path] if _is_idx(path) else []
+    if idx:
+        return [file for images in idx for file in (images, labels_beside(images)) if file is not None]
+    return [path / name for name in names_of_pictures(path)] if path.is_dir() else [path]
+
+
+def _idx_in(folder: Path) -> list[Path]:
+    """Its idx files of images; of a file and its compressed copy the file."""
+    idx = sorted((file for file in folder.iterdir() if _is_idx(file)), reverse=True)  # the file comes last
+    return sorted({file.name.removesuffix(".gz").removesuffix(".bz2").removesuffix(".xz"): file for file in idx}.values())
+
+
+def _is_idx(path: Path) -> bool:
+    """Whether the name is that of images in an idx file."""
+    return path.is_file() and "idx3" in path.name and "images" in path.name
+
+
+def _role_of(path: Path) -> int | None:
+    """By the names that MNIST's files have."""
+    before = path.name.rpartition("images")[0]
+    return TRAIN if "train" in before else TEST if "t10k" in before or "test" in before else None
+
+
+def _of_idx(path: Path, role: int | None) -> Part:
+    images, beside = read_idx(path), labels_beside(path)
+    if images.ndim != 3:
+        raise DataError(f"{said(path)} must hold images [n, height, width], got shape {images.shape}")
+    labels = None if beside is None else read_idx(beside)
+    if labels is not None and labels.ndim == 2:
+        labels = labels[:, 0]  # QMNIST says more of each digit than what it is
+    return Part(_between_0_and_1(images[:, None], said(path)), _checked(labels, len(images), said(path)), role)
+
+
+def _of_npz(path: Path) -> Iterator[Part]:
+    with open_npz(path) as arrays:
+        named = [names for names in ARRAYS if names[0] in arrays.files]
+        if not named:
+            known = ", ".join(dict.fromkeys(images for images, _ in ARRAYS))
+            raise DataError(f"{said(path)} has no array of images named {known}; it has {', '.join(arrays.files) or 'none'}")
+        for images, labels in named:
+            where = f"{said(path)}: {images}"
+            X = _between_0_and_1(_channel_first(arrays[images], where), where)
+            yield Part(X, _checked(arrays[labels] if labels in arrays.files else None, len(X), where), ARRAYS[images, labels])
+
+
+def _of_pictures(path: Path, unreadable: list[str] | None) -> list[Part]:
+    """A part for each shape."""
+    by_shape: dict[tuple[int, ...], list[tuple[np.ndarray, str, int]]] = {}
+    for picture in read_pictures(path, unreadable):
+        by_shape.setdefault(picture[0].shape, []).append(picture)
+    if not by_shape:
+        raise DataError(f"{said(path)} has no picture that can be read, of {len(unreadable or ())}")
+    parts = []
+    for pictures in by_shape.values():
+        pixels, folders, numbers = zip(*pictures, strict=True)
+        images = _between_0_and_1(np.stack(pixels), said(path))
+        parts.append(Part(images, np.array(folders), source_rows=np.array(numbers)))
+    return parts
+
+
+def _checked(labels: np.ndarray | None, n: int, where: str) -> np.ndarray | None:
+    """[n] labels, or None where there are none."""
+    if labels is None:
+        return None
+    labels = labels[:, 0] if labels.shape == (n, 1) else labels
+    if labels.shape != (n,):
+        raise DataError(f"{where}: there must be one label for each of {n} images, got shape {labels.shape}")
+    return labels
+
+
+def _channel_first(images: np.ndarray, where: str) -> np.ndarray:
+    """[n, c, h, w] of images with channels first, last or without an axis of their own."""
+    if images.ndim == 3:
+        return images[:, None]
+    if images.ndim == 4 and images.shape[1] in (1, 3):
+        return images
+    if images.ndim == 4 and images.shape[3] in (1, 3):
+        return images.transpose(0, 3, 1, 2)
+    rule = "must be [n, height, width], or have 1 or 3 channels before or behind these"
+    raise DataError(f"{where} {rule}, got shape {images.shape}")
+
+
+def _between_0_and_1(images: np.ndarray, where: str) -> np.ndarray:
+    """Float32: integers from 0 to 255 divided by 255, other numbers as they are."""
+    if images.dtype.kind not in "biuf" or not images.size:
+        raise DataError(f"{where} must hold numbers, got {images.dtype} of shape {images.shape}")
+    brightest = 255 if images.dtype.kind in "iu" else 1
+    low, high = float(images.min()), float(images.max())
+    if not (low >= 0 and high <= brightest):  # NaN neither
+        raise DataError(f"{where}: pixels must be integers from 0 to 255 or lie in [0, 1], got {low:g} to {high:g}")
+    return images.astype(np.float32) / np.float32(brightest)
 
 
 class ImageFiles:
@@ -90,7 +320,7 @@ class ImageFiles:
 
     def _alike(self, parts: Sequence[Part]) -> tuple[np.ndarray, list[str]]:
         """Float32[n, c, h, w] of all parts, and what was done to them, in words."""
-        from kdgraph.data.images.shape import like_images_of
+        from kdgraph.data.images.pixels import like_images_of
 
         shapes = {(self.channels or c, *(self.size or (h, w))) for c, h, w in (part.images.shape[1:] for part in parts)}
         if len(shapes) > 1:

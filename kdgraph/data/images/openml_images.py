@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from kdgraph.data.openml.cache import OpenmlData
     from kdgraph.data.openml.client import Progress
 
+
 BRIGHTEST = 255
 """The intensity that becomes 1."""
 

@@ -1,12 +1,8 @@
 """Rows that are not from the training distribution: far fields, noise, shifts, classes left out, other data, several of these."""
 
-from kdgraph.data.ood.far_field import Annulus, Box, GaussianNoise, Sphere
-from kdgraph.data.ood.left_out import LeftOutClasses
-from kdgraph.data.ood.moved import ColumnPermuted, Shifted
-from kdgraph.data.ood.noise import UniformNoise
-from kdgraph.data.ood.other_dataset import OtherDataset
-from kdgraph.data.ood.several import Several
-from kdgraph.data.ood.shifts import SemanticShifts
+from kdgraph.data.ood.other_data import LeftOutClasses, OtherDataset, Several
+from kdgraph.data.ood.shifts import ColumnPermuted, SemanticShifts, Shifted
+from kdgraph.data.ood.synthetic import Annulus, Box, GaussianNoise, Sphere, UniformNoise
 
 __all__ = [
     "Annulus",

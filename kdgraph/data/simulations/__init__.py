@@ -9,19 +9,11 @@ Defaults are what the paper's figures were made with; where its text says otherw
 
 from __future__ import annotations
 
-from kdgraph.data.simulations.circle import Circle
-from kdgraph.data.simulations.curves import Polynomial, Sinewave
-from kdgraph.data.simulations.friedman import FriedmanTruth
-from kdgraph.data.simulations.gaussian_xor import GaussianXor
-from kdgraph.data.simulations.heteroscedastic import Heteroscedastic
+from kdgraph.data.simulations.clouds import Blobs, Circles, Moons, Trunk
+from kdgraph.data.simulations.planar import Circle, GaussianXor, Polynomial, Sinewave, Spiral
 from kdgraph.data.simulations.plane import PlaneSimulation, paper_grid
-from kdgraph.data.simulations.point_cloud import PointCloud
-from kdgraph.data.simulations.rosenbrock import Rosenbrock
-from kdgraph.data.simulations.scikit_learn import Blobs, Circles, Moons
-from kdgraph.data.simulations.shapes import Shapes
-from kdgraph.data.simulations.spiral import Spiral
-from kdgraph.data.simulations.tran20 import Tran20
-from kdgraph.data.simulations.trunk import Trunk
+from kdgraph.data.simulations.regressions import FriedmanTruth, Heteroscedastic, Rosenbrock, Tran20
+from kdgraph.data.simulations.shapes import PointCloud, Shapes
 
 __all__ = [
     "Blobs",

@@ -1,20 +1,23 @@
-"""Class scores of a model that was trained elsewhere: ``dataset=scores dataset.path=softmax.npz``."""
+"""Scores of classes as probabilities: rows that sum to 1 as far as their printed decimals can, or the softmax of logits.
+
+Class scores of a model that was trained elsewhere: ``dataset=scores dataset.path=softmax.npz``.
+"""
 
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from kdgraph.data.dataset import Dataset
+from kdgraph.data.files.arrays import open_npz, shapes_in
 from kdgraph.data.files.delimited import Format
-from kdgraph.data.files.npz import open_npz, shapes_in
 from kdgraph.data.files.paths import existing, file_stem, said, sha256_of, suffix_of
+from kdgraph.data.frames.messages import no_such_column
 from kdgraph.data.frames.roles import roles_of_column
-from kdgraph.data.frames.wording import no_such_column
-from kdgraph.data.tables.probabilities import ScoreKind, probabilities_of, warn_of_softmax
 from kdgraph.errors import DataError, did_you_mean
 from kdgraph.overrides import override
 from kdgraph.parameters import check_parameters
@@ -25,6 +28,114 @@ if TYPE_CHECKING:
 
     import pandas as pd
     from numpy.lib.npyio import NpzFile
+
+
+ScoreKind = Literal["probabilities", "logits"]
+SUM_TOLERANCE = 1e-3
+"""How far a row of probabilities may be from summing to 1, however many decimals it has; it is divided by its sum."""
+MOST_TOLERANCE = 0.5
+"""The same of probabilities of few decimals and many classes, whose sum says little."""
+PERCENT_TOLERANCE = 0.02
+"""How far, as a share, sums of rows may be from 100 to be taken for sums of percent."""
+_DECIMALS = range(2, 8)
+"""Printed decimals that are looked for; of more, it takes 20,000 classes for a sum to be off by :data:`SUM_TOLERANCE`."""
+
+
+def probabilities_of(where: str, scores: np.ndarray, kind: ScoreKind, start: int = 0, way_out: str | None = None) -> np.ndarray:
+    """Return the class probabilities of each row.
+
+    Parameters
+    ----------
+    where : name of the data set or file, for messages.
+    scores : Float[n, K], finite.
+    kind : "probabilities" are divided by their sum, of "logits" the softmax is taken.
+    start : number of the first row, for messages.
+    way_out : what messages advise; None: what the scores look like decides.
+
+    Returns
+    -------
+    Float64[n, K]
+        Rows sum to 1.
+
+    Raises
+    ------
+    DataError
+        If rows are no probabilities: one is below 0, or the sum is further from 1 than
+        :func:`sum_tolerance`.
+    """
+    if kind == "logits":
+        from scipy.special import softmax
+
+        return softmax(scores.astype(np.float64), axis=1)
+    tolerance = sum_tolerance(scores)
+    scores = scores.astype(np.float64)
+    sums = scores.sum(axis=1)
+    if len(bad := _improper(scores, sums, tolerance)):
+        row = bad[0]
+        found = f"row {start + row} has sum {sums[row]:.6g} and least score {scores[row].min():.6g} ({len(bad):,} such)"
+        rule = f"probabilities must be at least 0 and sum to 1 within {tolerance:.2g}"
+        raise DataError(f"{where}: {rule}, {found}; {way_out or _way_out(scores, sums)}")
+    return scores / sums[:, None]
+
+
+def warn_of_softmax(name: str, scores: np.ndarray) -> None:
+    """Warn where logits, Float[n, K], are probabilities already: their softmax is other numbers."""
+    wide = scores.astype(np.float64)
+    if len(scores) and not len(_improper(wide, wide.sum(axis=1), sum_tolerance(scores))):
+        way_out = override("dataset.kind", "probabilities")
+        found = "each row of the scores is at least 0 and sums to 1, as probabilities do"
+        warnings.warn(f"{name}: {found}, and the softmax of them is taken; give {way_out}", stacklevel=2)
+
+
+def _improper(scores: np.ndarray, sums: np.ndarray, tolerance: float) -> np.ndarray:
+    """Return the rows that are no probabilities, Int[m]."""
+    return np.flatnonzero((scores.min(axis=1) < 0) | ~(np.abs(sums - 1) <= tolerance))
+
+
+def sum_tolerance(scores: np.ndarray) -> float:
+    """Return how far the sum of a row of printed probabilities may be from 1; ours.
+
+    K numbers that are rounded to d decimals are each off by at most half a unit of the last one, so their sum
+    is off by at most K · 0.5 · 10⁻ᵈ, and by the rounding of doubles, some units of 2⁻⁵² for each of them.
+
+    Parameters
+    ----------
+    scores : Float[n, K], of any precision; d is the least number of decimals, from 2, that all of them have.
+
+    Returns
+    -------
+    float
+        At least :data:`SUM_TOLERANCE`, at most :data:`MOST_TOLERANCE`.
+
+    Examples
+    --------
+    >>> round(sum_tolerance(np.array([[0.333, 0.333, 0.333], [0.5, 0.25, 0.25]])), 6)
+    0.0015
+    >>> round(sum_tolerance(np.array([[1 / 3, 1 / 3, 1 / 3]])), 6)
+    0.001
+    """
+    n_classes = scores.shape[1]
+    # A float32 is as near to a decimal as its own precision allows, not as that of doubles.
+    precision = 4 * np.finfo(scores.dtype).eps if scores.dtype.kind == "f" else 0.0
+    wide = scores.astype(np.float64)
+    tolerance = SUM_TOLERANCE
+    for decimals in _DECIMALS:
+        if (np.abs(np.round(wide, decimals) - wide) <= precision * np.abs(wide)).all():
+            tolerance = max(tolerance, n_classes * 0.5 * 10.0**-decimals)
+            break
+    return float(min(tolerance, MOST_TOLERANCE) + 4 * n_classes * np.finfo(np.float64).eps)
+
+
+def _way_out(scores: np.ndarray, sums: np.ndarray) -> str:
+    """Return what to do about scores that are no probabilities; ``sums``: [n] of their rows."""
+    if scores.min() < 0:
+        return f"if they are logits: {override('dataset.kind', 'logits')}"
+    if scores.max() <= 1:
+        return "divide each row by its sum, or save more decimals"
+    if (np.abs(sums / 100 - 1) <= PERCENT_TOLERANCE).all():
+        return "if they are percent, divide them by 100"
+    return f"divide each row by its sum, or if they are logits: {override('dataset.kind', 'logits')}"
+
 
 _Read = tuple[np.ndarray, np.ndarray, np.ndarray, Mapping[str, "pd.DataFrame"], dict[str, Any]]
 """Scores Float[n, K], labels Int[n], classes, features by layer, and what else there is to say of rows."""
@@ -56,7 +167,7 @@ class ScoreFile:
     features : arrays [n, m] of a .npz file, or first words of columns of a table ("hidden" for hidden1, hidden2, …, with nothing but a
         number behind it), each a layer in which methods and metrics that look for near rows can look (``features.layer``); the first where
         they name none. Calibrators of scores do not see them.
-    encoding, separator : of a table in text; see :class:`kdgraph.data.tables.table_file.TableFile`.
+    encoding, separator : of a table in text; see :class:`kdgraph.data.tables.table_files.TableFile`.
     """
 
     def __init__(
@@ -99,7 +210,7 @@ class ScoreFile:
         DataError
             In one line, if the file is not there or not what its ending says, a label has no score, or a row is no distribution.
         """
-        from kdgraph.data.files.readers import SUFFIXES
+        from kdgraph.data.files.tables import SUFFIXES
 
         path = self._found()
         suffix = suffix_of(path, (".npz", *SUFFIXES))
@@ -191,7 +302,7 @@ class ScoreFile:
 
     def _about_rows(self, columns: Mapping[Any, pd.Series]) -> dict[str, Any]:
         """Roles and groups of a data set."""
-        from kdgraph.data.frames.groups import groups_of_values
+        from kdgraph.data.frames.targets import groups_of_values
 
         found: dict[str, Any] = {}
         if self.split_column is not None:
@@ -202,8 +313,8 @@ class ScoreFile:
         return found
 
     def _from_table(self) -> _Read:
-        from kdgraph.data.files.readers import read_table
-        from kdgraph.data.frames.row_numbers import without_row_numbers
+        from kdgraph.data.files.tables import read_table
+        from kdgraph.data.frames.features import without_row_numbers
 
         path = self._found()
         frame = read_table(path, self._form()).frame
@@ -236,7 +347,7 @@ class ScoreFile:
 
         There NA, true and 01 are names like others, though pandas reads them as missing, a truth value and 1.
         """
-        from kdgraph.data.files.readers import text_of_column
+        from kdgraph.data.files.tables import text_of_column
         from kdgraph.data.frames.features import plain
 
         cells = text_of_column(path, self._form(), name)

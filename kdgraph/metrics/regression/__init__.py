@@ -4,14 +4,36 @@
 
 from __future__ import annotations
 
-from kdgraph.metrics.regression.divergence import binned_kl, kl, kl_hist30_sym
-from kdgraph.metrics.regression.excess import beside_truth, crps_excess, interval_score_excess, mse_excess
-from kdgraph.metrics.regression.intervals import LEVELS, coverage, coverage_curve, interval_score, mean_width, smis, unbounded_share
 from kdgraph.metrics.regression.local import group_coverage, local_coverage, local_pit, worst_cell_gap, worst_group_gap
-from kdgraph.metrics.regression.pit import histogram_of_pits, pit_cvm, pit_frosini, pit_histogram, pit_ks, pit_tests
-from kdgraph.metrics.regression.points import mse_mean, mse_y, rmse
-from kdgraph.metrics.regression.scores import crps, log_score, mean_sd, quantile_score
-from kdgraph.metrics.regression.uniformity import cramer_von_mises, distance_to_uniform, frosini, simulated_p_value
+from kdgraph.metrics.regression.pit import (
+    cramer_von_mises,
+    distance_to_uniform,
+    frosini,
+    histogram_of_pits,
+    pit_cvm,
+    pit_frosini,
+    pit_histogram,
+    pit_ks,
+    pit_tests,
+    simulated_p_value,
+)
+from kdgraph.metrics.regression.scores import (
+    LEVELS,
+    coverage,
+    coverage_curve,
+    crps,
+    interval_score,
+    log_score,
+    mean_sd,
+    mean_width,
+    mse_mean,
+    mse_y,
+    quantile_score,
+    rmse,
+    smis,
+    unbounded_share,
+)
+from kdgraph.metrics.regression.truth import beside_truth, binned_kl, crps_excess, interval_score_excess, kl, kl_hist30_sym, mse_excess
 
 __all__ = [
     "LEVELS",

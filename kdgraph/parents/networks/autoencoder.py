@@ -16,9 +16,8 @@ from torch import Tensor, nn
 from kdgraph.errors import ParameterError
 from kdgraph.parameters import Count, Positive, Range, check_parameters
 from kdgraph.parents.networks.convolutional import check_image_shape
-from kdgraph.parents.networks.determinism import plain_torch
-from kdgraph.parents.networks.inference import in_batches, narrow
 from kdgraph.parents.networks.network import Network
+from kdgraph.parents.networks.torch_state import in_batches, narrow, plain_torch
 from kdgraph.parents.networks.training import Loss
 
 Shrinking = Literal["pooling", "stride"]

@@ -1,32 +1,99 @@
-"""Networks of torch as classifiers: labels, the loss on their logits, probabilities."""
+"""Losses of classification: (logits Float32[b, K], targets Int[b], weights Float32[b]) → the mean over rows of weight × loss.
+
+Networks of torch as classifiers: labels, the loss on their logits, probabilities.
+
+Any module of torch as a classifier.
+"""
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from scipy.special import softmax
 from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_array, validate_data
-from torch import nn
+from torch import Tensor, nn
 
 from kdgraph.errors import ParameterError
 from kdgraph.parameters import NonNegative, check_parameters
 from kdgraph.parents.networks.checkpoint import Checkpoint
-from kdgraph.parents.networks.determinism import plain_torch
-from kdgraph.parents.networks.exposure.base import Exposure, OutliersBeside
-from kdgraph.parents.networks.exposure.outliers import from_rows
-from kdgraph.parents.networks.inference import narrow
-from kdgraph.parents.networks.losses import LOSSES, Mmce
+from kdgraph.parents.networks.exposure import Exposure, OutliersBeside
 from kdgraph.parents.networks.network import Network
-from kdgraph.parents.networks.training import Examples, Loss, Options, Trained, decisive_loss
-from kdgraph.parents.networks.weighing import least_nll
+from kdgraph.parents.networks.outlier_sources import from_rows
+from kdgraph.parents.networks.torch_state import narrow, plain_torch
+from kdgraph.parents.networks.training import Examples, Loss, Options, Trained, decisive_loss, least_nll
+
+
+def cross_entropy(logits: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
+    """-log p of the row's class, as torch has it."""
+    return (weights * F.cross_entropy(logits, targets, reduction="none")).mean()
+
+
+def binary_cross_entropy(logits: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
+    """-(1/K) Σ_k of log p_k for the row's class and log(1 - p_k) for the others, where p is the softmax (binary cross-entropy by class).
+
+    The published implementation of Dey et al. (2024) trains its network for tables with it, as Keras' ``binary_crossentropy``.
+
+    Exact where p rounds to 1: the complement of the largest p is summed from the others, which are at most 1/2.
+    """
+    log_p = logits.log_softmax(dim=1)
+    top = log_p.argmax(dim=1, keepdim=True)
+    others = log_p.scatter(1, top, -torch.inf)
+    log_complement = torch.log1p(-others.exp()).scatter(1, top, others.logsumexp(dim=1, keepdim=True))
+    own = F.one_hot(targets, logits.shape[1]).bool()
+    return -(weights * torch.where(own, log_p, log_complement).mean(dim=1)).mean()
+
+
+def mean_calibration_error(logits: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
+    """The maximum mean calibration error of Kumar et al. (2018) of a batch: ``kdgraph.metrics.mmce`` with a gradient, a scalar.
+
+    The root of the mean over pairs of rows of ``(c_i - a_i) (c_j - a_j) exp(-|c_i - c_j| / 0.4)``, with c the largest probability and a 1
+    where it is that of the row's class. Which class that is does not follow the weights smoothly and is a constant to the gradient. A row's
+    ``c - a`` counts with its weight.
+    """
+    confidence, predicted = logits.softmax(dim=1).max(dim=1)
+    gap = weights * (confidence - (predicted == targets).to(confidence.dtype))
+    blocks = zip(gap.split(MMCE_BLOCK), confidence.split(MMCE_BLOCK), strict=True)
+    pairs = sum(own @ torch.exp(-(c[:, None] - confidence).abs() / MMCE_WIDTH) @ gap for own, c in blocks)
+    return (torch.as_tensor(pairs).clamp(min=0) / len(gap) ** 2 + MMCE_EPSILON).sqrt()
+
+
+MMCE_WIDTH = 0.4
+"""Of the Laplacian kernel on confidences, that of Kumar et al. (2018)."""
+MMCE_EPSILON = 1e-10
+"""Under the root, whose slope would be infinite at 0; so a batch without any error has 1e-5."""
+MMCE_BLOCK = 1024
+"""Rows of the kernel at a time: held-out rows may be many, batches are one block."""
+
+
+@dataclass(frozen=True)
+class Mmce:
+    """Cross-entropy + ``weight`` × :func:`mean_calibration_error` of the batch.
+
+    Kumar, Sarawagi, Jain, "Trainable calibration measures for neural networks from kernel mean embeddings", ICML 2018. It is their
+    MMCE over all pairs, not the variant that weights right and wrong rows apart. Each batch has its own; of several it is their mean.
+    """
+
+    weight: float
+
+    def __call__(self, logits: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
+        """A scalar, of logits Float32[b, K], targets Int[b] and weights Float32[b]."""
+        loss = cross_entropy(logits, targets, weights)
+        return loss + self.weight * mean_calibration_error(logits, targets, weights) if self.weight else loss
+
+
+LOSSES: dict[str, Loss] = {"cross_entropy": cross_entropy, "binary_cross_entropy": binary_cross_entropy}
+"""By the name that an estimator's ``loss`` has."""
+
 
 _OUTLIERS = b"outliers"
 """Beside the seed of a training: what is chosen of outliers once, or found out with them, is no order of rows."""
@@ -182,7 +249,7 @@ class NetworkClassifier(ClassifierMixin, Network):
         if self.exposure is None:
             return
         if not isinstance(self.exposure, Exposure):
-            raise ParameterError(f"exposure must be an Exposure of kdgraph.parents.networks.exposure, or None, got {self.exposure!r}")
+            raise ParameterError(f"exposure must be an Exposure of kdgraph.parents.networks, or None, got {self.exposure!r}")
         self.exposure.check()
         if self.exposure.start == "scratch" and self.max_epochs == 0:
             raise ParameterError("exposure.start must be trained with max_epochs=0, which trains nothing, got scratch")
@@ -229,3 +296,42 @@ class NetworkClassifier(ClassifierMixin, Network):
         """[n] labels: the class of the largest logit, the first of several."""
         logits = self.logits(X)
         return self.classes_[logits.argmax(axis=1)]
+
+
+@dataclass(eq=False, repr=False)
+class ModuleClassifier(NetworkClassifier):
+    """A module of your own: copied, trained on from the weights that it has, or taken as it is.
+
+    Parameters
+    ----------
+    module : maps Float32[b, *input_shape] to logits Float32[b, K], column j for the j-th label in sorted order. It stays as it is. Lazy
+        layers take their shape from the data.
+    **others : those of :class:`NetworkClassifier`; ``max_epochs=0`` trains nothing, and ``fit`` only learns the labels and the shape.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> module = nn.Sequential(nn.LazyLinear(16), nn.ReLU(), nn.Linear(16, 3))
+    >>> ModuleClassifier(module, max_epochs=5, device="cpu", random_state=0).fit(X, y).predict_proba(X).shape
+    (150, 3)
+    """
+
+    module: Any = None
+    _: KW_ONLY
+
+    def _make_module(self, input_shape: tuple[int, ...], n_outputs: int) -> nn.Module:
+        if not isinstance(self.module, nn.Module):
+            raise ParameterError(f"module must be a torch.nn.Module, got {self.module!r}")
+        module = copy.deepcopy(self.module).cpu().float().eval()
+        row = torch.zeros(1, *input_shape)
+        try:
+            with torch.no_grad():
+                logits = module(row)
+        except RuntimeError as error:
+            reason = str(error).splitlines()[0]
+            raise ValueError(f"module cannot take rows of shape {input_shape}: {reason}") from error
+        if getattr(logits, "shape", None) != (1, n_outputs):
+            got = tuple(logits.shape) if hasattr(logits, "shape") else type(logits).__name__
+            raise ValueError(f"module must map one row to logits of shape (1, {n_outputs}), one for each class of y, got {got}")
+        return module

@@ -13,12 +13,11 @@ import numpy as np
 import torch.nn.functional as F
 from torch import Tensor
 
-from kdgraph.data.dataset import Dataset, OodSet, Splits
-from kdgraph.data.sources import OodSource
+from kdgraph.base.posthoc import seeded_clone
+from kdgraph.data.dataset import Dataset, OodSet, OodSource, Splits
 from kdgraph.errors import DataError, ParameterError
 from kdgraph.parameters import Count, NonNegative, check_parameters
 from kdgraph.parents.networks.network import Network
-from kdgraph.parents.posthoc import seeded_clone
 
 BRIGHTEST = 255
 """The intensity that is 1."""

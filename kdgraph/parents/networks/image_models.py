@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from kdgraph.errors import UsageError
-from kdgraph.parents.networks.residual import residual_layers
+from kdgraph.parents.networks.convolutional import residual_layers
 
 Weights = Literal["pretrained", "random"]
 IMPORT_PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:\w+|[^\W\d]\w*(\.[^\W\d]\w*)+")

@@ -17,10 +17,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
 from kdgraph.parameters import Count, NonNegative, OpenFraction, Positive, Range
-from kdgraph.parents.networks.checkpoint import Checkpoint, fingerprint, in_words
-from kdgraph.parents.networks.determinism import reproducible
-from kdgraph.parents.networks.inference import in_batches, narrow, recording
-from kdgraph.parents.networks.progress import reporter
+from kdgraph.parents.networks.checkpoint import Checkpoint, fingerprint, in_words, reporter
+from kdgraph.parents.networks.torch_state import in_batches, narrow, recording, reproducible
 from kdgraph.parents.networks.training import Examples, Loss, Options, Trained, train
 
 _NOT_IN_THE_NUMBERS = {"n_jobs", "verbose", "report", "checkpoint", "random_state"}

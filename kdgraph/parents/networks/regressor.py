@@ -1,24 +1,279 @@
-"""Networks of torch as regressors that predict distributions: outcomes, their units, one dispersion."""
+"""What a regression network predicts: a family of distributions, its loss, and its parameters from what the module puts out.
+
+Networks of torch as regressors that predict distributions: outcomes, their units, one dispersion.
+"""
 
 from __future__ import annotations
 
 import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
+from scipy.special import ndtri
 from sklearn.base import RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, validate_data
+from torch import Tensor
+from torch.nn import functional
 
-from kdgraph.distributions import Distribution
+from kdgraph.distributions import Distribution, Normal, QuantileGrid, ScipyFamily
 from kdgraph.parameters import check_parameters
-from kdgraph.parents.gamma_glm import positive
-from kdgraph.parents.networks.determinism import plain_torch
-from kdgraph.parents.networks.heads import Head
 from kdgraph.parents.networks.network import Network
+from kdgraph.parents.networks.torch_state import plain_torch
 from kdgraph.parents.networks.training import Examples, Loss, decisive_loss
+from kdgraph.parents.regressors import LARGEST_SHAPE, gamma_shape, positive
+
+HeadName = Literal["normal", "normal_scale", "lognormal", "gamma", "gamma_shape"]
+"""normal: a mean for each row, and one standard deviation for all, as the squared error has it. normal_scale: a standard deviation for each
+row too. lognormal: normal for log y. gamma: the logarithm of a mean for each row, and one shape for all. gamma_shape: a shape for each row
+too."""
+
+LOG_SCALE = 15.0
+"""Standard deviations that a module puts out are within e^±15 of that of all rows, and shapes within e^±15 = 3e6."""
+LOG_MEAN = 60.0
+"""Means on a logarithmic scale are within e^±60 = 1e26 of that of all rows, so that Float32 holds them."""
+
+
+@dataclass(frozen=True)
+class Units:
+    """Where outcomes are, or their logarithms, and how far apart: a module learns (y - center) / spread; ours."""
+
+    center: float
+    spread: float
+
+
+class Head(ABC):
+    """A family of distributions, whose parameters a module puts out for each row, and perhaps one number that is the same for all; ours.
+
+    Attributes
+    ----------
+    name : see :data:`HeadName`.
+    n_outputs : of the module, for a row.
+    positive : whether outcomes must be above 0.
+    """
+
+    name: str = ""
+    n_outputs: int = 1
+    positive: bool = False
+
+    def units(self, y: np.ndarray, weight: np.ndarray) -> Units:
+        """Of outcomes Float[n] with their weights Float[n]: mean and standard deviation, 1 where they are all alike."""
+        y = self.scaled(y)
+        center = float(np.average(y, weights=weight))
+        reach = max(float(np.abs(y - center).max()), np.finfo(np.float64).tiny)  # a unit in which squares have digits
+        spread = reach * float(np.sqrt(np.average(((y - center) / reach) ** 2, weights=weight)))
+        return Units(center, spread if spread > 1e-12 * max(abs(center), 1e-300) else 1.0)
+
+    def scaled(self, y: np.ndarray) -> np.ndarray:
+        """Float[n]: the scale on which outcomes Float[n] have a center and a spread."""
+        return y
+
+    def targets(self, y: np.ndarray, units: Units) -> np.ndarray:
+        """Float32[n]: outcomes Float[n] as the loss takes them."""
+        return ((self.scaled(y) - units.center) / units.spread).astype(np.float32)
+
+    @abstractmethod
+    def loss(self, outputs: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
+        """Float32[b, n_outputs], Float32[b], Float32[b] → the mean of weight × negative log likelihood, up to a constant."""
+
+    def constant(self, targets: np.ndarray, weights: np.ndarray) -> np.ndarray | None:
+        """Float64[n_outputs]: the best that are the same for all rows, of Float64[n], Float64[n]; None: there are none to compare with."""
+        return None
+
+    def dispersion(self, outputs: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> float | None:
+        """The number that is the same for all rows, of rows: Float64[n, n_outputs], Float64[n], Float64[n]; None: there is none."""
+        return None
+
+    @abstractmethod
+    def point(self, outputs: np.ndarray, units: Units) -> np.ndarray:
+        """Float[...]: what is predicted for y, without the noise around it, of outputs Float64[..., n_outputs]."""
+
+    @abstractmethod
+    def distribution(self, outputs: np.ndarray, units: Units, dispersion: float | None) -> Distribution:
+        """Of n rows, in the units of y, of outputs Float64[n, n_outputs]."""
+
+
+class NormalHead(Head):
+    """The mean, of outputs Float64[n, 1]; the standard deviation is the root mean square residual: Torres et al. (2024), Section 4.1."""
+
+    name = "normal"
+
+    def loss(self, outputs: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
+        """Mean of (z - f)² / 2, of outputs Float32[b, 1] and targets Float32[b]."""
+        return (weights * (targets - outputs[:, 0]).square()).mean() / 2
+
+    def constant(self, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:  # noqa: D102 - as in the base
+        return np.array([np.average(targets, weights=weights)])
+
+    def dispersion(self, outputs: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> float:  # noqa: D102 - as in the base
+        rms = np.sqrt(np.average((targets - outputs[:, 0]) ** 2, weights=weights))
+        return float(max(rms, np.finfo(np.float32).eps))  # what Float32 cannot tell apart is no certainty
+
+    def point(self, outputs: np.ndarray, units: Units) -> np.ndarray:  # noqa: D102
+        return units.center + units.spread * outputs[..., 0]
+
+    def distribution(self, outputs: np.ndarray, units: Units, dispersion: float | None) -> Distribution:  # noqa: D102
+        mean = self.point(outputs, units)
+        return Normal(mean, np.full(len(mean), units.spread * (dispersion or 1.0)))
+
+
+class LogNormalHead(NormalHead):
+    """The mean of log y, as in Torres et al. (2024), Section 4.2; then the mean of y is exp(f + s²/2)."""
+
+    name = "lognormal"
+    positive = True
+
+    def scaled(self, y: np.ndarray) -> np.ndarray:  # noqa: D102
+        return np.log(y)
+
+    def point(self, outputs: np.ndarray, units: Units) -> np.ndarray:  # noqa: D102
+        return np.exp(np.clip(super().point(outputs, units), -600, 600))
+
+    def distribution(self, outputs: np.ndarray, units: Units, dispersion: float | None) -> Distribution:  # noqa: D102
+        median = self.point(outputs, units)
+        return ScipyFamily("lognorm", {"s": np.full(len(median), units.spread * (dispersion or 1.0)), "scale": median})
+
+
+class NormalScaleHead(Head):
+    """Mean and log standard deviation, of outputs Float64[n, 2].
+
+    Nix and Weigend, "Estimating the mean and variance of the target probability distribution", 1994.
+    """
+
+    name = "normal_scale"
+    n_outputs = 2
+
+    def loss(self, outputs: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
+        """Mean of log s + (z - f)² / (2 s²), of outputs Float32[b, 2] and targets Float32[b]."""
+        log_scale = outputs[:, 1].clamp(-LOG_SCALE, LOG_SCALE)
+        return (weights * (log_scale + ((targets - outputs[:, 0]) * torch.exp(-log_scale)).square() / 2)).mean()
+
+    def constant(self, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:  # noqa: D102 - as in the base
+        mean = np.average(targets, weights=weights)
+        return np.array([mean, np.log(max(np.average((targets - mean) ** 2, weights=weights), 1e-30)) / 2])
+
+    def point(self, outputs: np.ndarray, units: Units) -> np.ndarray:  # noqa: D102
+        return units.center + units.spread * outputs[..., 0]
+
+    def distribution(self, outputs: np.ndarray, units: Units, dispersion: float | None) -> Distribution:  # noqa: D102
+        scale = np.exp(np.clip(outputs[:, 1], -LOG_SCALE, LOG_SCALE))
+        return Normal(self.point(outputs, units), units.spread * scale)
+
+
+class GammaHead(Head):
+    """The log mean, of outputs Float64[n, 1], by the likelihood of Torres et al. (2024), Section 4.4, with one shape.
+
+    The mean that is most likely does not depend on the shape, so the network learns it alone, and the shape is its maximum likelihood
+    given the means, where the paper's network learns both by gradients.
+    """
+
+    name = "gamma"
+    positive = True
+
+    def units(self, y: np.ndarray, weight: np.ndarray) -> Units:  # noqa: D102 - as in the base
+        return Units(0.0, float(np.average(y, weights=weight)))
+
+    def loss(self, outputs: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
+        """Mean of f + z e^-f, of outputs Float32[b, 1] and targets Float32[b]."""
+        log_mean = outputs[:, 0].clamp(-LOG_MEAN, LOG_MEAN)
+        return (weights * (log_mean + targets * torch.exp(-log_mean))).mean()
+
+    def constant(self, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:  # noqa: D102 - as in the base
+        return np.array([np.log(np.average(targets, weights=weights))])
+
+    def dispersion(self, outputs: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> float | None:
+        """The shape, at most 1e12; Float64[n, 1], Float64[n], Float64[n]."""
+        log_ratio = np.log(np.maximum(targets, 1e-38)) - np.clip(outputs[:, 0], -LOG_MEAN, LOG_MEAN)
+        return gamma_shape(float(np.average(np.expm1(log_ratio) - log_ratio, weights=weights)))
+
+    def point(self, outputs: np.ndarray, units: Units) -> np.ndarray:  # noqa: D102
+        return units.spread * np.exp(np.clip(outputs[..., 0], -LOG_MEAN, LOG_MEAN))
+
+    def distribution(self, outputs: np.ndarray, units: Units, dispersion: float | None) -> Distribution:  # noqa: D102
+        return _gamma(self.point(outputs, units), np.full(len(outputs), min(dispersion or 1.0, LARGEST_SHAPE)))
+
+
+class GammaShapeHead(GammaHead):
+    """Log mean and log shape, of outputs Float64[n, 2] (ours; Torres et al., 2024, Section 4.4, have one shape)."""
+
+    name = "gamma_shape"
+    n_outputs = 2
+
+    def loss(self, outputs: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
+        """The negative log likelihood of z, of outputs Float32[b, 2] and targets Float32[b]."""
+        log_mean, log_shape = outputs[:, 0].clamp(-LOG_MEAN, LOG_MEAN), outputs[:, 1].clamp(-LOG_SCALE, LOG_SCALE)
+        shape, log_ratio = torch.exp(log_shape), torch.log(targets.clamp(min=1e-38)) - log_mean
+        # Of large shapes log Γ(a) and a log a are nearly the same: together they are their difference in Float64.
+        stirling = (torch.lgamma(shape.double()) - shape.double() * log_shape.double() + shape.double()).float()
+        return (weights * (shape * (torch.expm1(log_ratio) - log_ratio) + stirling + log_mean + log_ratio)).mean()
+
+    def constant(self, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:  # noqa: D102 - as in the base
+        mean = super().constant(targets, weights)
+        return np.append(mean, np.log(super().dispersion(np.full((len(targets), 1), mean), targets, weights) or 1.0))
+
+    def dispersion(self, outputs: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> None:  # noqa: D102 - as in the base
+        return None
+
+    def distribution(self, outputs: np.ndarray, units: Units, dispersion: float | None) -> Distribution:  # noqa: D102
+        return _gamma(self.point(outputs, units), np.exp(np.clip(outputs[:, 1], -LOG_SCALE, LOG_SCALE)))
+
+
+def _gamma(mean: np.ndarray, shape: np.ndarray) -> ScipyFamily:
+    return ScipyFamily("gamma", {"a": shape, "scale": mean / shape})
+
+
+HEADS: dict[str, Head] = {head.name: head for head in (NormalHead(), NormalScaleHead(), LogNormalHead(), GammaHead(), GammaShapeHead())}
+"""By the name that an estimator's ``head`` has."""
+
+
+class QuantileHead(Head):
+    """Quantiles at m levels, by the check loss of Koenker (2005), which never cross (ours).
+
+    The first output is the quantile of the middle level; each further one is the step to the next, as softplus times the step that a
+    standard normal distribution has there, so that training starts near that.
+
+    Parameters
+    ----------
+    levels : Float[m], increasing, in (0, 1).
+    """
+
+    name = "quantiles"
+
+    def __init__(self, levels: Sequence[float]) -> None:
+        self.levels = np.asarray(levels, dtype=np.float64)
+        self.n_outputs = len(self.levels)
+        self.middle = self.n_outputs // 2
+        self.steps = np.diff(ndtri(self.levels)) / np.log(2)  # softplus(0) = log 2
+
+    def loss(self, outputs: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
+        """Mean over rows and levels of (τ - [z < v]) (z - v), of outputs Float32[b, m] and targets Float32[b]."""
+        steps, levels = (torch.from_numpy(each.astype(np.float32)).to(outputs.device) for each in (self.steps, self.levels))
+        reached = torch.cumsum(functional.softplus(outputs[:, 1:]) * steps, dim=1)
+        reached = torch.cat([torch.zeros_like(outputs[:, :1]), reached], dim=1)
+        over = targets[:, None] - (outputs[:, :1] + (reached - reached[:, self.middle : self.middle + 1]))
+        return (weights * torch.maximum(levels * over, (levels - 1) * over).mean(dim=1)).mean()
+
+    def constant(self, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:  # noqa: D102 - as in the base
+        known = np.quantile(targets, self.levels, weights=weights, method="inverted_cdf")
+        steps = np.maximum(np.diff(known) / self.steps, 1e-6)
+        return np.append(known[self.middle], steps + np.log(-np.expm1(-steps)))  # softplus of the latter is the steps
+
+    def quantiles(self, outputs: np.ndarray, units: Units) -> np.ndarray:
+        """Float64[..., m], increasing, of outputs Float64[..., m]."""
+        reached = np.cumsum(np.logaddexp(0, outputs[..., 1:]) * self.steps, axis=-1)
+        reached = np.concatenate([np.zeros_like(outputs[..., :1]), reached], axis=-1)
+        return units.center + units.spread * (outputs[..., :1] + (reached - reached[..., self.middle, None]))
+
+    def point(self, outputs: np.ndarray, units: Units) -> np.ndarray:
+        """Float[...]: the quantile of the middle level, of outputs Float64[..., m]."""
+        return units.center + units.spread * outputs[..., 0]
+
+    def distribution(self, outputs: np.ndarray, units: Units, dispersion: float | None) -> Distribution:  # noqa: D102 - as in the base
+        return QuantileGrid(self.levels, self.quantiles(outputs, units))
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -11,7 +11,7 @@ from typing import IO
 
 import numpy as np
 
-from kdgraph.data.files.npz import read_header
+from kdgraph.data.files.arrays import read_header
 from kdgraph.errors import DataError
 from kdgraph.runner.prediction.schema import ARRAY_OF_GROUPS
 

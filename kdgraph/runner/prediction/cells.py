@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
+from kdgraph.data.frames.cells import LARGEST, Missing, plain
 from kdgraph.data.frames.dates import days_of, is_date_type, rule_of
-from kdgraph.data.frames.groups import OTHER
-from kdgraph.data.frames.missing import LARGEST, Missing, plain
+from kdgraph.data.frames.targets import OTHER
 from kdgraph.errors import DataError
 from kdgraph.runner.prediction.schema import Feature, Schema
 from kdgraph.wording import reads_as_number, some
@@ -53,7 +53,7 @@ class Cells:
         return self._texts(frame) if self.schema.text else self._table(frame, start)
 
     def _texts(self, frame: pd.DataFrame) -> np.ndarray:
-        from kdgraph.data.tables.words import rows_of_texts, text_of_columns
+        from kdgraph.data.tables.text import rows_of_texts, text_of_columns
 
         text = self.schema.text
         assert text is not None

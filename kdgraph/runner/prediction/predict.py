@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kdgraph.answers import COLUMNS, Model
-from kdgraph.data.frames.numbers import label_array
+from kdgraph.base import COLUMNS, Model
+from kdgraph.data.frames.cells import label_array
 from kdgraph.errors import DataError, UsageError
 from kdgraph.metrics import TopLabel
 from kdgraph.runner.files import temporary_beside, told_in_one_line

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from kdgraph.data.files.paths import OPENERS, names_in
-from kdgraph.data.tables.probabilities import probabilities_of
+from kdgraph.data.tables.score_file import probabilities_of
 from kdgraph.errors import DataError, UsageError, did_you_mean
 from kdgraph.runner.prediction.arrays import ArrayRows
 from kdgraph.runner.prediction.cells import NO_GROUP, Cells, Unseen

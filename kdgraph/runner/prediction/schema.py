@@ -11,12 +11,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kdgraph.answers import Model
-from kdgraph.data.dataset import Dataset, Splits
+from kdgraph.base import Model
+from kdgraph.data.dataset import Dataset, Scaling, Splits
 from kdgraph.data.files.paths import existing, said, sha256_of
 from kdgraph.data.frames import names_as_text, names_of
-from kdgraph.data.scaling import Scaling
-from kdgraph.data.tables.probabilities import ScoreKind as KindOfClassScores
+from kdgraph.data.tables.score_file import ScoreKind as KindOfClassScores
 from kdgraph.errors import DataError
 from kdgraph.parameters import annotations_of, check_value
 from kdgraph.run_config import RunConfig

@@ -16,10 +16,8 @@ from typing import IO, Any, Protocol
 import pandas as pd
 
 from kdgraph.data.files.delimited import Delimited, delimited_layout
-from kdgraph.data.files.encodings import codec_of, marked_encoding
-from kdgraph.data.files.paths import BROKEN, OPENERS, check_start
-from kdgraph.data.files.readers import default_separator, index_as_columns
-from kdgraph.data.files.whole_numbers import frame_of_arrow, numbers_as_text
+from kdgraph.data.files.paths import BROKEN, OPENERS, check_start, codec_of, marked_encoding
+from kdgraph.data.files.tables import default_separator, frame_of_arrow, index_as_columns, numbers_as_text
 from kdgraph.errors import DataError
 
 PARQUET = (".parquet", ".pq")

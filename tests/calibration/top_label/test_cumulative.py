@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.frozen import FrozenEstimator
 
+from kdgraph.base import Rows
 from kdgraph.calibration.top_label import CumulativeConfidence
 from kdgraph.metrics import TopLabel, nll_top
-from kdgraph.parents import GivenScores, Rows
+from kdgraph.parents import GivenScores
 
 PARENT = FrozenEstimator(GivenScores().fit(np.empty((0, 3))))
 

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from sklearn.frozen import FrozenEstimator
 from sklearn.neighbors import KernelDensity
 
+from kdgraph.base import Rows
 from kdgraph.calibration.top_label import KernelDensityConfidence
 from kdgraph.errors import ParameterError
-from kdgraph.parents import GivenScores, Rows
+from kdgraph.parents import GivenScores
 
 PARENT = FrozenEstimator(GivenScores().fit(np.empty((0, 3))))
 ALONE = FrozenEstimator(GivenScores().fit(np.empty((0, 2))))

@@ -13,9 +13,10 @@ from scipy.special import softmax
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
 
+from kdgraph.base import Rows
 from kdgraph.calibration.top_label import TemperatureScaling
-from kdgraph.calibration.top_label.awarded_softmax import AwardedLoss, LogScores
-from kdgraph.parents import GivenScores, Rows
+from kdgraph.calibration.top_label.temperature import AwardedLoss, LogScores
+from kdgraph.parents import GivenScores
 
 KINDS = {"sts": {}, "csts": {"by_class": True}, "tswa": {"awards": True}, "cstswa": {"by_class": True, "awards": True}}
 LOSSES = ["nll", "brier", "full_nll"]
@@ -251,7 +252,7 @@ def test_rows_that_are_all_right_leave_the_precision(kind, fallback):
 
 def test_a_class_that_does_not_converge_is_named(monkeypatch):
     X, y = drawn()
-    monkeypatch.setattr("kdgraph.calibration.top_label.losses._SLACK", 0.0)
+    monkeypatch.setattr("kdgraph.calibration.top_label.temperature._SLACK", 0.0)
     sentence = "did not converge: the confidence there may be improved upon"
     assert said(X, y, by_class=True)[1] == [f"the fit of 0, 1, 2 {sentence}"]
     assert said(X, y, awards=True)[1] == [f"the fit of any class {sentence}"]

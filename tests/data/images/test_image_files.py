@@ -11,12 +11,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from kdgraph.data.dataset import CALIBRATION, TEST, TRAIN, UNUSED
+from kdgraph.data.dataset import CALIBRATION, TEST, TRAIN, UNUSED, Fetched
+from kdgraph.data.files.arrays import read_idx
 from kdgraph.data.images import ImageFiles
-from kdgraph.data.images.idx import read_idx
-from kdgraph.data.images.shape import resized
+from kdgraph.data.images.pixels import resized
 from kdgraph.data.ood import OtherDataset, Several
-from kdgraph.data.sources import Fetched
 from kdgraph.data.splits import make_splits
 from kdgraph.errors import DataError, NotAtHand, ParameterError
 from tests.data.images.image_sets import pictures

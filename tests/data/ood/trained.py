@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from kdgraph.data.dataset import Dataset, Splits
-from kdgraph.data.scaling import Scaling
+from kdgraph.data.dataset import Dataset, Scaling, Splits
 
 
 def on(train: Dataset, scaling: Scaling | None = None) -> Splits:

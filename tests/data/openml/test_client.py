@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from kdgraph.data.openml import client
-from kdgraph.data.openml.cache import bytes_on_disk, dataset_folder, is_cached, read_frame
-from kdgraph.data.openml.check import check_cached
+from kdgraph.data.openml.cache import bytes_on_disk, check_cached, dataset_folder, is_cached, read_frame
 from kdgraph.data.openml.client import fetch, offline
 from kdgraph.errors import DataError, NotAtHand
 from tests.data.openml.server import bake, error, frame, numbers

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from kdgraph.data.dataset import Simulation
 from kdgraph.data.simulations import Circle, GaussianXor, Polynomial, Sinewave, Spiral, Trunk, paper_grid
 from kdgraph.data.simulations.plane import balanced_labels, posterior_from_logs
-from kdgraph.data.sources import Simulation
 from kdgraph.errors import DataError, ParameterError
 
 PLANE = {

@@ -8,8 +8,8 @@ from scipy import stats
 from sklearn import datasets
 
 from kdgraph.data import make_splits
+from kdgraph.data.dataset import RegressionSimulation
 from kdgraph.data.simulations import FriedmanTruth, Rosenbrock, Tran20
-from kdgraph.data.sources import RegressionSimulation
 from kdgraph.errors import DataError
 
 SOURCES = {"rosenbrock": Rosenbrock(), "tran20": Tran20(), **{f"friedman{k}_truth": FriedmanTruth(k) for k in (1, 2, 3)}}

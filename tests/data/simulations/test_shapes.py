@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kdgraph.data.dataset import PosteriorSimulation, Simulation
 from kdgraph.data.simulations import Shapes
 from kdgraph.data.simulations.shapes import Canvas
-from kdgraph.data.sources import PosteriorSimulation, Simulation
 from kdgraph.errors import ParameterError
 
 

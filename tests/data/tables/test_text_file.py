@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from sklearn.feature_extraction.text import HashingVectorizer
 
-from kdgraph.data.sources import Fetched
+from kdgraph.data.dataset import Fetched
 from kdgraph.data.tables import TextFile
 from kdgraph.errors import DataError, NotAtHand
 

@@ -14,7 +14,7 @@ from experiments.common.claims import Claim, verdicts
 from experiments.p2.figures import bars, curves, densities, joint, schematics
 from experiments.p2.figures.claims import BIN, claims, held_out, of_several, spread
 from experiments.p2.figures.study import LABELS, ORDER, Study, rows_at, study_of
-from kdgraph.answers import Model
+from kdgraph.base import Model
 from kdgraph.calibration.top_label import (
     ClassPrecision,
     CumulativeConfidence,

@@ -9,7 +9,7 @@ from matplotlib.patches import StepPatch
 from experiments.p3 import figure3
 from experiments.p3.figure3 import Block, Distances, distances, figure_3
 from experiments.p3.records import IN
-from kdgraph.answers import Evaluation, Predictions, SetScores
+from kdgraph.base import Evaluation, Predictions, SetScores
 
 
 def said(name: str | None, aphd: list[float], offset: float) -> Predictions:

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from experiments.p4.ablation import HISTOGRAM, LOOKED_AT, chosen, fewest_bins, fixed_table, least_brier, most_rows, rules_table
-from kdgraph.calibration.local.base import _best, _Tried
+from kdgraph.calibration.local.lore import _best, _Tried
 
 NAME, BINS, WIDEST = HISTOGRAM
 

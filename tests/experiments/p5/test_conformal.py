@@ -7,7 +7,7 @@ import pytest
 
 from experiments.p5.conformal import METHODS, expected_score, held, places, repeats, table
 from kdgraph.data.simulations import Heteroscedastic
-from kdgraph.metrics.regression.intervals import interval_scores
+from kdgraph.metrics.regression.scores import interval_scores
 
 
 def test_the_expected_score_is_the_mean_over_outcomes():

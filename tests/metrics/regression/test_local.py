@@ -21,7 +21,7 @@ from kdgraph.metrics import (
     worst_cell_gap,
     worst_group_gap,
 )
-from kdgraph.metrics.regression.cells import cells_of, grid_cells, kmeans_cells
+from kdgraph.metrics.regression.local import cells_of, grid_cells, kmeans_cells
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, size=(600, 2))

@@ -15,8 +15,7 @@ from torch import nn
 
 from kdgraph.errors import UsageError
 from kdgraph.parents.networks import image_models
-from kdgraph.parents.networks.contrastive import SupervisedContrastiveLoss
-from kdgraph.parents.networks.encoder import EncoderNetwork
+from kdgraph.parents.networks.encoder import EncoderNetwork, SupervisedContrastiveLoss
 from kdgraph.parents.networks.image_models import feature_of, image_features, is_import_path
 
 FACTORY = """

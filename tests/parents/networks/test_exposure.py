@@ -14,12 +14,18 @@ from torch import nn
 
 from kdgraph.errors import ParameterError
 from kdgraph.parents.networks import EncoderNetwork, MultilayerPerceptron, MultilayerPerceptronEnsemble, ResidualNetwork, training
-from kdgraph.parents.networks.exposure import Acet, Ceda, EnergyMargin, NoiseOutliers, OutlierExposure, RowsOutliers
-from kdgraph.parents.networks.exposure.adversary import ascended
-from kdgraph.parents.networks.exposure.base import OutliersBeside
-from kdgraph.parents.networks.exposure.losses import largest_log_probability, margin_cost
-from kdgraph.parents.networks.exposure.outliers import from_rows
-from kdgraph.parents.networks.losses import cross_entropy
+from kdgraph.parents.networks.classifier import cross_entropy
+from kdgraph.parents.networks.exposure import (
+    Acet,
+    Ceda,
+    EnergyMargin,
+    OutlierExposure,
+    OutliersBeside,
+    ascended,
+    largest_log_probability,
+    margin_cost,
+)
+from kdgraph.parents.networks.outlier_sources import NoiseOutliers, RowsOutliers, from_rows
 from kdgraph.persistence import read, to_bytes
 
 SMALL = {"hidden": (16,), "learning_rate": 0.02, "batch_size": 32, "max_epochs": 4, "device": "cpu", "random_state": 0}
@@ -318,13 +324,13 @@ def test_an_encoder_is_pretrained_once_and_tuned_whole():
 @pytest.mark.parametrize(
     ("exposure", "more", "message"),
     [
-        ("oe", {}, "exposure must be an Exposure of kdgraph.parents.networks.exposure, or None, got 'oe'"),
+        ("oe", {}, "exposure must be an Exposure of kdgraph.parents.networks, or None, got 'oe'"),
         (OutlierExposure(weight=-1), {}, "exposure.weight must be in [0, inf), got -1"),
         (Acet(steps=0), {}, "exposure.steps must be in [1, inf), got 0"),
         (
             OutlierExposure(outliers="nois"),  # pyright: ignore[reportArgumentType]
             {},
-            "exposure.outliers must be noise, permuted, mixed, or Outliers of kdgraph.parents.networks.exposure, got 'nois'",
+            "exposure.outliers must be noise, permuted, mixed, or Outliers of kdgraph.parents.networks, got 'nois'",
         ),
         (OutlierExposure(outliers=NoiseOutliers(smoothed=2)), {}, "exposure.outliers.smoothed must be in [0, 1], got 2"),
         (OutlierExposure(), {"max_epochs": 0}, "exposure.start must be trained with max_epochs=0, which trains nothing, got scratch"),

@@ -24,7 +24,7 @@ from kdgraph.parents.networks import (
     MultilayerPerceptronEnsemble,
     QuantileNetwork,
 )
-from kdgraph.parents.networks.determinism import plain_torch
+from kdgraph.parents.networks.torch_state import plain_torch
 from kdgraph.persistence.model_file import read, to_bytes
 
 QUICK = {"max_epochs": 2, "device": "cpu", "random_state": 0}

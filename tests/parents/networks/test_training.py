@@ -11,8 +11,8 @@ import torch
 from torch import nn
 
 from kdgraph.parents.networks.checkpoint import Checkpoint
-from kdgraph.parents.networks.determinism import intra_op_threads, reproducible
-from kdgraph.parents.networks.losses import binary_cross_entropy, cross_entropy
+from kdgraph.parents.networks.classifier import binary_cross_entropy, cross_entropy
+from kdgraph.parents.networks.torch_state import intra_op_threads, reproducible
 from kdgraph.parents.networks.training import Examples, Options, batches, train
 
 

@@ -290,7 +290,7 @@ def test_a_table_is_no_image(tmp_path):
 
 
 def test_texts_are_hashed_as_in_training(tmp_path):
-    from kdgraph.data.tables.words import hashed
+    from kdgraph.data.tables.text import hashed
 
     path = tmp_path / "new.csv"
     path.write_text('id,review\n1,"Rain, rain"\n2,\n3,go away\n')

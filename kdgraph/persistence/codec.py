@@ -1,0 +1,418 @@
+"""Arrays on their way into the file and out of it: small ones of one type travel together.
+
+From a value to JSON: what JSON has stays as it is, all else is a list that begins with a word.
+
+A list is ``["list", …]``, an array ``["array", pool, start, shape, order]``, an object ``["object", class, values of its fields …]``. All
+but numbers and text are counted in the order in which they begin; what comes again is ``["ref", its number]``.
+
+From JSON back to the value; what JSON says is checked, since anybody may have written it.
+"""
+
+from __future__ import annotations
+
+import copyreg
+import math
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from types import BuiltinFunctionType, FunctionType
+from typing import Any
+
+import numpy as np
+
+from kdgraph.persistence.allowed import (
+    BUILTIN,
+    check_admitted,
+    class_of,
+    function_of,
+    is_its_fields,
+    is_ours,
+    is_plain_type,
+    name_of,
+    strangers,
+)
+from kdgraph.persistence.archive import CannotLoad, CannotSave, Damaged, damage
+from kdgraph.persistence.checks import afterwards, called_names, check_state, checks_of, left_out
+from kdgraph.persistence.kinds import BY_TAG, STRUCTURED, Kind, columns_of, kind_of, trees_of
+
+_LARGE = 32_768
+"""Bytes from which an array is a member of its own; a member of the zip costs about 0.1 ms, and a forest has thousands of arrays."""
+
+
+class Pools:
+    """Collects arrays; each is known by its pool, where it starts there, its shape and its order in memory."""
+
+    def __init__(self) -> None:
+        self._parts: list[list[np.ndarray]] = []
+        self._lengths: list[int] = []
+        self._open: dict[np.dtype, int] = {}
+
+    def add(self, array: np.ndarray) -> list[Any]:
+        """Take an array of any shape without Python objects; what is neither in C nor in Fortran order becomes C."""
+        order = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
+        flat = array.ravel(order)
+        pool = self._pool_of(flat)
+        start = self._lengths[pool]
+        self._parts[pool].append(flat)
+        self._lengths[pool] += len(flat)
+        return [pool, start, list(array.shape), order]
+
+    def _pool_of(self, flat: np.ndarray) -> int:
+        if flat.nbytes < _LARGE:
+            if flat.dtype in self._open:
+                return self._open[flat.dtype]
+            self._open[flat.dtype] = len(self._parts)
+        self._parts.append([])
+        self._lengths.append(0)
+        return len(self._parts) - 1
+
+    def arrays(self) -> list[np.ndarray]:
+        """One array for each pool."""
+        return [parts[0] if len(parts) == 1 else np.concatenate(parts) for parts in self._parts]
+
+
+def taken(arrays: Sequence[np.ndarray], pool: int, start: int, shape: Sequence[int], order: str) -> np.ndarray:
+    """The array that :meth:`Pools.add` described; it may share the memory of its pool, but of no other array."""
+    size = math.prod(shape)
+    if pool < 0 or start < 0 or min(shape, default=0) < 0 or order not in ("C", "F"):
+        raise ValueError(f"there is no array of shape {list(shape)} at {start} of pool {pool}")
+    flat = arrays[pool][start : start + size]
+    if len(flat) != size:
+        raise ValueError(f"an array of shape {list(shape)} leaves pool {pool}")
+    return flat.reshape(shape, order=order)  # pyright: ignore[reportCallIssue, reportArgumentType] - its stubs want literals
+
+
+VERSION = "_sklearn_version"
+"""Field of the state of scikit-learn's estimators; the document says it once."""
+
+_DEEPEST = 150
+"""Levels of nesting that can be read again within Python's limit of 1,000 calls; a stack of calibrated pipelines has 30."""
+_NOT_FIELDS = (list, set, frozenset, str, int, float, bytes, BaseException)
+
+
+class Encoder:
+    """Encodes one value.
+
+    Parameters
+    ----------
+    shared : objects by name that are left out; whoever reads the file brings them.
+
+    Attributes
+    ----------
+    classes : ``[name, fields]`` of every class whose objects were met; fields is None where the state of one is no dict of names.
+    functions : names of the functions that were met.
+    called : what objects import or call by names that they hold.
+    pools : their arrays.
+    """
+
+    def __init__(self, shared: Mapping[str, Any]) -> None:
+        self.shared = {id(value): name for name, value in shared.items()}
+        self.classes: list[tuple[str, list[str] | None]] = []
+        self.functions: list[str] = []
+        self.called: list[str] = []
+        self.pools = Pools()
+        self._class_numbers: dict[tuple[type, tuple[str, ...] | None], int] = {}
+        self._numbers: dict[int, int] = {}
+        self._alive: list[Any] = []  # an id is only good as long as its object lives
+        self._trees: list[Any] = []
+        self._depth = 0
+        self._ways: dict[type, Callable[[Any], Any]] = {
+            float: lambda value: value if math.isfinite(value) else ["float", repr(value)],
+            list: lambda value: ["list", *map(self.encode, value)],
+            dict: self._dict,
+            np.ndarray: self._array,
+        }
+
+    def document(self, value: Any) -> dict[str, Any]:
+        """``value``, ``trees`` and ``classes``, JSON-safe; its arrays are in :attr:`pools`."""
+        encoded = self.encode(value)
+        trees = {name: self._array(column) for name, column in columns_of(self._trees).items()} if self._trees else None
+        return {"classes": self.classes, "functions": self.functions, "trees": trees, "value": encoded}
+
+    def encode(self, value: Any) -> Any:
+        """``value`` as JSON."""
+        cls = type(value)
+        if value is None or cls is str or cls is int or cls is bool:
+            return value
+        if cls is float:
+            return self._ways[float](value)
+        if (name := self.shared.get(id(value))) is not None:
+            return ["shared", name]
+        number = self._numbers.setdefault(id(value), len(self._numbers))
+        if number < len(self._alive):
+            return ["ref", number]
+        self._alive.append(value)
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            raise CannotSave(f"the value is nested too deeply to be saved: {_DEEPEST} levels are the most")
+        encoded = self._ways.get(cls, self._other)(value)
+        self._depth -= 1
+        return encoded
+
+    def _dict(self, value: dict[Any, Any]) -> Any:
+        if all(type(key) is str for key in value):
+            return {key: self.encode(item) for key, item in value.items()}
+        return ["dict", *([self.encode(key), self.encode(item)] for key, item in value.items())]
+
+    def _array(self, value: np.ndarray) -> list[Any]:
+        if value.dtype == object:
+            return ["objects", list(value.shape), *map(self.encode, value.ravel().tolist())]
+        if value.dtype.hasobject:
+            raise CannotSave(f"an array of {value.dtype} cannot be saved: it holds Python objects")
+        if value.dtype.names:
+            return [STRUCTURED.tag, *map(self.encode, STRUCTURED.apart(value))]
+        return ["array", *self.pools.add(value)]
+
+    def _other(self, value: Any) -> Any:
+        """What is rarer: types, compiled trees, kinds, objects."""
+        if isinstance(value, type):
+            return ["class", self._reference(value)]
+        if isinstance(value, FunctionType):
+            self.functions.append(name_of(value))
+            return ["function", len(self.functions) - 1]
+        if type(value).__module__ == "sklearn.tree._tree" and type(value).__name__ == "Tree":
+            self._trees.append(value)
+            return ["tree", len(self._trees) - 1]
+        if isinstance(value, np.memmap):
+            return self._array(np.asarray(value))
+        if kind := kind_of(value) or _of_torch(value):
+            return [kind.tag, *map(self.encode, self._parts(kind, value))]
+        return self._object(value)
+
+    def _parts(self, kind: Kind, value: Any) -> list[Any]:
+        try:
+            return list(kind.apart(value))
+        except (TypeError, ValueError, NotImplementedError) as error:
+            raise CannotSave(f"a value of type {type(value).__name__} cannot be saved ({error})") from error
+
+    def _object(self, value: Any) -> list[Any]:
+        cls = type(value)
+        state, items = _fields_of(value)
+        if isinstance(state, dict):
+            dropped = {VERSION, left_out(cls)}
+            state = {name: item for name, item in state.items() if name not in dropped}
+        self._check(value, state)
+        if type(state) is dict and not items and all(type(name) is str for name in state):
+            return ["object", self._class(cls, tuple(state)), *map(self.encode, state.values())]
+        return ["object", self._class(cls, None), *map(self.encode, [state, *items])]
+
+    def _check(self, value: Any, state: Any) -> None:
+        """Hold an object to what a reader requires, so that what is written can be read."""
+        try:
+            check_state(type(value), state)
+            for check in checks_of(type(value)):
+                check(value)
+        except ValueError as error:
+            raise CannotSave(f"{_said(value)} cannot be saved ({error})") from error
+        self.called += called_names(value)
+
+    def _class(self, cls: type, fields: tuple[str, ...] | None) -> int:
+        """Number of a class and the fields of its objects, which stand in the document once."""
+        if (cls, fields) not in self._class_numbers:
+            self._class_numbers[cls, fields] = len(self.classes)
+            self.classes.append((name_of(cls), None if fields is None else list(fields)))
+        return self._class_numbers[cls, fields]
+
+    def _reference(self, cls: type) -> str | int:
+        """A builtin by its name, any other class by its number."""
+        if is_ours(cls) and not is_plain_type(cls):
+            raise CannotSave(f"the class {cls.__qualname__} of {cls.__module__} cannot be saved as a value: only objects of it can")
+        return cls.__name__ if BUILTIN.get(cls.__name__) is cls else self._class(cls, None)
+
+
+def _fields_of(value: Any) -> tuple[Any, list[Any]]:
+    """State of an object, and in a list the members of one that is a dict or a tuple too."""
+    cls = type(value)
+    try:
+        if is_its_fields(cls) and not isinstance(value, _NOT_FIELDS):
+            made_by, arguments, state, *_ = value.__reduce_ex__(4)  # refuses what keeps something out of sight
+            if isinstance(value, tuple):
+                return None, [tuple(value)]
+            if made_by is copyreg.__newobj__ and arguments == (cls,):  # pyright: ignore[reportAttributeAccessIssue]
+                return state, [dict(value)] if isinstance(value, dict) else []
+    except TypeError as error:
+        raise CannotSave(f"{_said(value)} cannot be saved ({error})") from error
+    raise CannotSave(f"{_said(value)} cannot be saved: it is more than its fields")
+
+
+def _said(value: Any) -> str:
+    name = getattr(value, "__qualname__", None)
+    return f"{type(value).__name__} {value.__module__}.{name}" if name else f"a {type(value).__module__}.{type(value).__qualname__}"
+
+
+def _of_torch(value: Any) -> Kind | None:
+    """The kind of what is torch's own; who has such a value has imported torch."""
+    home = value.__module__ if isinstance(value, BuiltinFunctionType) else type(value).__module__
+    if "torch" not in sys.modules or not (home or "").startswith("torch"):
+        return None
+    from kdgraph.persistence import tensors
+
+    return tensors.EXACT.get(type(value))
+
+
+_PLAIN = frozenset({str, int, float, bool, type(None)})
+_FLOATS = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
+
+
+class Decoder:
+    """Decodes one document.
+
+    Parameters
+    ----------
+    document : as :class:`~kdgraph.persistence.codec.Encoder` made it.
+    arrays : its pools.
+    shared : objects by name that were left out.
+    admitted : what may be made beside what is on the list, see
+        :func:`~kdgraph.persistence.allowed.check_admitted`.
+    """
+
+    def __init__(
+        self, document: Mapping[str, Any], arrays: Sequence[np.ndarray], shared: Mapping[str, Any], admitted: Sequence[str]
+    ) -> None:
+        self.document, self.arrays, self.shared, self.admitted = document, arrays, shared, admitted
+        self._made: list[Any] = []
+        self._afterwards: list[tuple[Callable[[Any], None], Any]] = []
+        self._ways: dict[str, Callable[[list[Any], int], Any]] = {
+            "list": self._list,
+            "dict": self._pairs,
+            "array": lambda node, number: taken(self.arrays, *node[1:]),
+            "objects": self._objects,
+            "object": self._object,
+            "class": lambda node, number: self._type(node[1]),
+            "function": lambda node, number: self._functions[node[1]],
+            "tree": lambda node, number: self._trees[node[1]],
+        }
+
+    def value(self) -> Any:
+        """The value.
+
+        Raises
+        ------
+        Untrusted
+            If it needs classes that are not allowed, of which none is imported, or holds names that
+            it would import or call.
+        CannotLoad
+            If it cannot be read by this version, or was not written by kdgraph.
+        """
+        try:
+            check_admitted(strangers([name for name, _ in self.document["classes"]], self.document["functions"]), self.admitted)
+            self._classes = [(class_of(name), fields) for name, fields in self.document["classes"]]
+            self._functions = [function_of(name) for name in self.document["functions"]]
+            trees = self.document["trees"]
+            self._trees = trees_of({name: taken(self.arrays, *node[1:]) for name, node in trees.items()}) if trees else []
+            value = self.decode(self.document["value"])
+            # Only now: what an object refers to may come after it in the document.
+            for check, each in self._afterwards:
+                check(each)
+        except CannotLoad:
+            raise
+        except Exception as error:  # a class, a decoder or a check met a state that nobody has written
+            raise Damaged(damage(error)) from error
+        return value
+
+    def decode(self, node: Any) -> Any:
+        """The value that a part of the document stands for."""
+        if type(node) is dict:
+            self._made.append(made := {})
+            for key, item in node.items():
+                made[key] = self.decode(item)
+            return made
+        if type(node) is not list:
+            return node
+        tag = node[0]
+        if tag == "ref":
+            return self._made[node[1]]
+        if tag == "float":
+            return _FLOATS[node[1]]
+        if tag == "shared":
+            return self.shared[node[1]]
+        number = len(self._made)
+        self._made.append(None)
+        if (way := self._ways.get(tag)) is not None:
+            made = way(node, number)
+        else:
+            made = (BY_TAG.get(tag) or _of_torch_decode(tag)).together(*map(self.decode, node[1:]))
+        self._made[number] = made
+        return made
+
+    def _list(self, node: list[Any], number: int) -> list[Any]:
+        self._made[number] = made = []
+        made.extend(map(self.decode, node[1:]))
+        return made
+
+    def _pairs(self, node: list[Any], number: int) -> dict[Any, Any]:
+        self._made[number] = made = {}
+        for key, item in node[1:]:
+            key = self.decode(key)
+            made[key] = self.decode(item)
+        return made
+
+    def _objects(self, node: list[Any], number: int) -> np.ndarray:
+        made = np.empty(len(node) - 2, dtype=object)
+        for k, item in enumerate(node[2:]):
+            made[k] = self.decode(item)
+        return made.reshape(node[1])
+
+    def _object(self, node: list[Any], number: int) -> Any:
+        cls, fields = self._classes[node[1]]
+        if not is_its_fields(cls):
+            raise TypeError(f"{cls.__qualname__} is more than its fields")
+        if fields is not None:
+            self._made[number] = made = cls.__new__(cls)
+            items = (item if type(item) in _PLAIN else self.decode(item) for item in node[2:])
+            _give(made, dict(zip(fields, items, strict=True)))
+        else:
+            made = self._with_items(cls, node, number)
+        checks = [*checks_of(cls), self._check_called]
+        if (check := afterwards(cls)) is not None:
+            checks.append(check)
+        self._afterwards += [(check, made) for check in checks]
+        return made
+
+    def _check_called(self, made: Any) -> None:
+        check_admitted(called_names(made), self.admitted)
+
+    def _type(self, named: str | int) -> type:
+        """A class that a value refers to: a plain type, or one that the reader has admitted."""
+        cls = BUILTIN[named] if isinstance(named, str) else self._classes[named][0]
+        if not is_plain_type(cls) and is_ours(cls):
+            raise TypeError(f"{cls.__qualname__} is no plain type")
+        return cls
+
+    def _with_items(self, cls: type, node: list[Any], number: int) -> Any:
+        """An object that is a dict or a tuple too, or whose state is its own affair."""
+        state = self.decode(node[2])
+        items = [self.decode(item) for item in node[3:]]
+        if items and issubclass(cls, tuple):
+            return tuple.__new__(cls, *items)  # pyright: ignore[reportCallIssue]
+        self._made[number] = made = cls.__new__(cls)  # pyright: ignore[reportCallIssue] - a class that wants more raises TypeError
+        if items:
+            dict.update(made, *items)
+        if state is not None:
+            _give(made, state)
+        return made
+
+
+def _give(made: Any, state: Any) -> None:
+    """An object its state, in the way of its class."""
+    check_state(type(made), state)
+    if type(made).__module__.startswith("sklearn.") and isinstance(state, dict) and hasattr(made, "get_params"):
+        from sklearn import __version__
+
+        state[VERSION] = __version__
+    setstate = getattr(type(made), "__setstate__", None)
+    if setstate is not None:
+        setstate(made, state)
+        return
+    fields, slots = state if isinstance(state, tuple) else (state, None)
+    if fields:
+        made.__dict__.update(fields)
+    for name, item in (slots or {}).items():
+        object.__setattr__(made, name, item)
+
+
+def _of_torch_decode(tag: str) -> Any:
+    if tag.startswith(("tensor", "parameter", "torch_")):
+        from kdgraph.persistence import tensors
+
+        return tensors.BY_TAG[tag]
+    raise ValueError(f"there is no kind of value named {tag!r}")

@@ -1,0 +1,175 @@
+"""After a frozen parent: which rows calibrate, and when its own training rows are noticed."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    GradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+
+from kdgraph import DensityGate, KernelDensityForest
+from kdgraph.base.frozen import was_fitted_on
+from kdgraph.calibration import BestCalibrator, LinearPool, Refit, Retrained, ScoreMap, Uncalibrated
+from kdgraph.calibration.local import LocalRecalibration
+from kdgraph.calibration.top_label import HistogramBinning, TemperatureScaling
+from kdgraph.detection import LeafOccupancy, Mahalanobis, MaxProbability, TreeHamming
+from kdgraph.parents import GaussianLinear, GivenScores, NearestOutcomes
+from kdgraph.recalibration import ConformalPit, GlobalPit, LocalPit
+
+rng = np.random.default_rng(7)
+X = rng.normal(size=(500, 3))
+Y = np.where(X[:, 0] + X[:, 1] ** 2 + rng.normal(size=500) > 1, "ill", "well")
+TARGET = X[:, 0] + rng.normal(size=500)
+SEEN, NEW = slice(0, 200), slice(200, 400)
+WAY = "fit(X, y, X_calibration=…, y_calibration=…)"
+CALIBRATORS = [ScoreMap, LinearPool, BestCalibrator, HistogramBinning, TemperatureScaling, LocalRecalibration]
+WITH_TRAINING_ROWS = [KernelDensityForest, DensityGate, Mahalanobis, LeafOccupancy]
+FOREST = RandomForestClassifier(10, random_state=0).fit(X[SEEN], Y[SEEN])
+NETWORK = LogisticRegression().fit(X[SEEN], Y[SEEN])
+
+
+def warned(model, *rows, **calibration) -> list[str]:
+    """The messages of a fit that come from frozen parents, which point at this file."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(*rows, **calibration)
+    found = [each for each in caught if "frozen" in str(each.message)]
+    assert all(Path(each.filename).name == Path(__file__).name for each in found)
+    return [str(each.message) for each in found]
+
+
+@pytest.mark.parametrize("kind", [*CALIBRATORS, *WITH_TRAINING_ROWS, MaxProbability, TreeHamming])
+def test_the_training_rows_of_a_frozen_forest_are_named_as_such(kind):
+    name = kind.__name__
+    message = (
+        "the 200 {} are those that the frozen RandomForestClassifier was fitted on, where it is more "
+        f"confident than on new rows: give {name} held-out rows, {WAY}"
+    )
+    model = kind(FrozenEstimator(FOREST), random_state=0)
+    if kind is TreeHamming:
+        model.set_params(labels="given", set_size=10)
+    assert warned(model, X[SEEN], Y[SEEN]) == [message.format("rows of fit")]
+    given = {"X_calibration": X[SEEN], "y_calibration": Y[SEEN]}
+    assert warned(model, X[SEEN], Y[SEEN], **given) == [message.format("calibration rows")]
+    assert warned(model, X[SEEN], Y[SEEN], X_calibration=X[NEW], y_calibration=Y[NEW]) == []
+
+
+@pytest.mark.parametrize("kind", [ScoreMap, KernelDensityForest, MaxProbability])
+def test_rows_that_may_be_new_are_taken_for_new_with_a_warning(kind):
+    expected = (
+        f"{kind.__name__} takes the 200 rows of fit for rows that the frozen RandomForestClassifier "
+        f"was not fitted on; if it was, or to mark them as held out, give calibration rows: {WAY}"
+    )
+    assert warned(kind(FrozenEstimator(FOREST), random_state=0), X[NEW], Y[NEW]) == [expected]
+
+
+@pytest.mark.parametrize("parent", [FOREST, KNeighborsClassifier(1).fit(X[SEEN], Y[SEEN])])
+def test_some_of_the_training_rows_are_noticed_by_their_predictions(parent):
+    some = slice(50, 150)
+    expected = (
+        f"the frozen {type(parent).__name__} predicts the labels of all 100 rows of fit correctly, as "
+        "those of rows that it was fitted on, where it is more confident than on new rows: give "
+        f"ScoreMap held-out rows, {WAY}"
+    )
+    memorised = (parent.predict(X[some]) == Y[some]).all()
+    assert memorised == isinstance(parent, KNeighborsClassifier)
+    forest = RandomForestClassifier(100, random_state=0).fit(X[SEEN], Y[SEEN])
+    model = ScoreMap(FrozenEstimator(parent if memorised else forest))
+    expected = expected.replace(type(parent).__name__, type(model.estimator.estimator).__name__)
+    assert warned(model, X[some], Y[some]) == [expected]
+
+
+@pytest.mark.parametrize("method", ["sigmoid", "isotonic", "temperature"])
+@pytest.mark.filterwarnings("ignore:ScoreMap takes the 200 rows of fit")
+def test_all_rows_calibrate_as_in_scikit_learn(method):
+    theirs = CalibratedClassifierCV(FrozenEstimator(NETWORK), method=method).fit(X[NEW], Y[NEW])
+    ours = ScoreMap(FrozenEstimator(NETWORK), method=method).fit(X[NEW], Y[NEW])
+    explicit = ScoreMap(FrozenEstimator(NETWORK), method=method)
+    explicit.fit(X[SEEN], Y[SEEN], X_calibration=X[NEW], y_calibration=Y[NEW])
+    expected = theirs.predict_proba(X)  # the same fit, up to the last bits of its sums
+    np.testing.assert_allclose(ours.predict_proba(X), expected, rtol=1e-9)
+    np.testing.assert_allclose(explicit.predict_proba(X), expected, rtol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore:.*takes the 200 rows of fit")
+def test_what_learns_from_training_rows_too_divides_them():
+    graph = KernelDensityForest(FrozenEstimator(FOREST), random_state=0).fit(X[NEW], Y[NEW]).graph_
+    assert len(graph.polytopes.of_row) == 140
+    pool = LinearPool(FrozenEstimator(FOREST), members={"kdf": KernelDensityForest(None)})
+    inside = pool.set_params(random_state=0).fit(X[NEW], Y[NEW]).members_["kdf"]
+    assert len(inside.graph_.polytopes.of_row) == 140
+    recalibrated = LocalPit(FrozenEstimator(GaussianLinear().fit(X[SEEN], TARGET[SEEN])), k=20)
+    for where, n in (("input", 200), ("geodesic", 60)):
+        model = recalibrated.set_params(where=where, random_state=0).fit(X[NEW], TARGET[NEW])
+        assert len(model.pits_) == n
+        conformal = ConformalPit(recalibrated.estimator, recalibrated, random_state=0)
+        assert len(conformal.fit(X[NEW], TARGET[NEW]).y_held_) == n // 2
+
+
+def test_regressors_are_warned_of_alike():
+    parent = FrozenEstimator(NearestOutcomes(k=20).fit(X[SEEN], TARGET[SEEN]))
+    expected = (
+        "GlobalPit takes the 200 rows of fit for rows that the frozen NearestOutcomes was not fitted "
+        f"on; if it was, or to mark them as held out, give calibration rows: {WAY}"
+    )
+    assert warned(GlobalPit(parent, random_state=0), X[NEW], TARGET[NEW]) == [expected]
+
+
+def test_what_does_not_depend_on_unseen_rows_is_fitted_without_a_warning():
+    frozen = FrozenEstimator(FOREST)
+    for model in (
+        Uncalibrated(frozen),
+        Refit(frozen),
+        Retrained(frozen, changes={"max_depth": 2}),
+        DensityGate(frozen, partition=RandomForestClassifier(5, random_state=0)),
+        TreeHamming(frozen, labels="shuffled", set_size=10),
+        ScoreMap(RandomForestClassifier(10)),
+    ):
+        assert warned(model.set_params(random_state=0), X[SEEN], Y[SEEN]) == []
+    proba = FOREST.predict_proba(X[NEW])
+    labels = np.searchsorted(FOREST.classes_, Y[NEW])
+    scores = ScoreMap(FrozenEstimator(GivenScores().fit(proba)), method="sigmoid")
+    assert warned(scores, proba, labels) == []  # nothing was learnt from rows
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        RandomForestClassifier(3, class_weight="balanced", random_state=1),
+        RandomForestClassifier(3, max_samples=0.5, random_state=1),
+        RandomForestRegressor(3, min_samples_leaf=5, random_state=1),
+        ExtraTreesClassifier(3, max_depth=6, random_state=1),
+        DecisionTreeClassifier(random_state=1),
+        GradientBoostingRegressor(n_estimators=3, max_depth=5, random_state=1),
+        make_pipeline(StandardScaler(), RandomForestClassifier(3, random_state=1)),
+    ],
+)
+def test_tree_ensembles_recognise_their_training_rows(estimator):
+    regresses = "Regressor" in type(estimator).__name__
+    fitted = estimator.fit(X[SEEN], TARGET[SEEN] if regresses else Y[SEEN])
+    assert was_fitted_on(fitted, X[SEEN]) and was_fitted_on(FrozenEstimator(fitted), X[SEEN])
+    assert not was_fitted_on(fitted, X[NEW]) and not was_fitted_on(fitted, X[:190])
+    frame = pd.DataFrame(X[SEEN], columns=list("abc"))
+    if not hasattr(fitted, "steps"):  # a scaler would warn of names that it was not fitted with
+        assert was_fitted_on(fitted, frame)
+
+
+def test_nothing_is_recognised_where_counts_are_no_evidence():
+    stump = DecisionTreeClassifier(max_depth=1, random_state=0).fit(X[SEEN], Y[SEEN])
+    for parent in (stump, NETWORK, KNeighborsClassifier().fit(X[SEEN], Y[SEEN])):
+        assert not was_fitted_on(parent, X[SEEN])

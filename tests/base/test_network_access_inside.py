@@ -1,0 +1,45 @@
+"""What a network says inside, behind whatever is around it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from kdgraph.base.network_access import inside_of
+from kdgraph.calibration import Uncalibrated
+from kdgraph.parents.networks import MultilayerPerceptron
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X, y = load_iris(return_X_y=True)
+    scaler = StandardScaler().fit(X)
+    network = MultilayerPerceptron(hidden=(8,), max_epochs=5, device="cpu", random_state=0).fit(scaler.transform(X), y)
+    return X, y, scaler, network
+
+
+def test_it_is_found_behind_what_wraps_it(fitted):
+    X, y, scaler, network = fitted
+    pipeline = make_pipeline(scaler, network)
+    wrapped = [pipeline, FrozenEstimator(pipeline), Uncalibrated(FrozenEstimator(pipeline), random_state=0).fit(X, y)]
+    scaled = scaler.transform(X)
+    for parent in (*wrapped, make_pipeline(scaler, make_pipeline(network))):
+        inside = inside_of(parent)
+        assert inside.network is network
+        np.testing.assert_array_equal(inside.logits(X), network.logits(scaled))
+        np.testing.assert_array_equal(inside.features(X), network.transform(scaled))
+        np.testing.assert_array_equal(inside.features(X, "1"), network.transform(scaled, "1"))
+        of = lambda logits: logits.logsumexp(dim=1)  # noqa: E731
+        np.testing.assert_array_equal(inside.input_gradient(X, of), network.input_gradient(scaled, of))
+    np.testing.assert_array_equal(inside_of(network).logits(scaled), network.logits(scaled))
+
+
+def test_a_forest_has_none(fitted):
+    X, y, scaler, _ = fitted
+    with pytest.raises(TypeError, match=r"^Pipeline has no logits or layers to read; pass a network of kdgraph\.parents\.networks$"):
+        inside_of(make_pipeline(scaler, RandomForestClassifier(3).fit(X, y)))

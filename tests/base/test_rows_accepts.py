@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier, VotingClassifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from kdgraph import DensityGate, KernelDensityForest
+from kdgraph.base.rows import allows_missing, reads_columns, transforms_first, weights_for
+from kdgraph.calibration import ScoreMap
+from kdgraph.parents import column_encoder
+
+IMPUTED = make_pipeline(SimpleImputer(), LogisticRegression())
+ENCODED = make_pipeline(column_encoder([False, True]), LogisticRegression())
+BY_NAME = make_pipeline(make_column_transformer((SimpleImputer(), ["a"])), LogisticRegression())
+X, Y = pd.DataFrame({"a": [0.0, 1.0, 2.0, 3.0], "b": [1.0, 0.0, 1.0, 0.0]}), [0, 1, 0, 1]
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        IMPUTED,
+        ENCODED,
+        BY_NAME,
+        FrozenEstimator(IMPUTED),
+        CalibratedClassifierCV(ENCODED),
+        GridSearchCV(IMPUTED, {}),
+        VotingClassifier([("a", IMPUTED), ("b", GaussianNB())]),
+        RandomForestClassifier(),
+        HistGradientBoostingClassifier(),
+        ScoreMap(RandomForestClassifier()),
+        KernelDensityForest(ENCODED),
+        DensityGate(ScoreMap(ENCODED)),
+        DensityGate(RandomForestClassifier(), partition=FrozenEstimator(ENCODED)),
+    ],
+)
+def test_missing_values_are_allowed_where_something_inside_may_take_them(estimator):
+    assert allows_missing(estimator)
+
+
+@pytest.mark.parametrize("estimator", [LogisticRegression(), FrozenEstimator(GaussianNB()), SimpleImputer(missing_values=-1), object()])
+def test_and_nowhere_else(estimator):
+    assert not allows_missing(estimator)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [KernelDensityForest(), KernelDensityForest(RandomForestClassifier()), DensityGate(ENCODED, partition=RandomForestClassifier())],
+)
+def test_the_tag_of_what_measures_distances_does_not_allow_them_without_a_pipeline(estimator):
+    assert not estimator.__sklearn_tags__().input_tags.allow_nan
+    assert KernelDensityForest(ENCODED).__sklearn_tags__().input_tags.allow_nan
+
+
+def test_frames_go_to_what_is_composed_and_to_what_was_fitted_on_one():
+    assert reads_columns(IMPUTED) and reads_columns(CalibratedClassifierCV(IMPUTED)) and reads_columns(KernelDensityForest(IMPUTED))
+    assert not reads_columns(LogisticRegression()) and not reads_columns(RandomForestClassifier())
+    for estimator in (LogisticRegression(), make_pipeline(StandardScaler(), LogisticRegression())):
+        assert reads_columns(FrozenEstimator(estimator.fit(X, Y)))
+        assert not reads_columns(FrozenEstimator(estimator.fit(X.to_numpy(), Y)))
+
+
+def test_what_transforms_before_its_last_step():
+    for estimator in (IMPUTED, FrozenEstimator(IMPUTED), CalibratedClassifierCV(IMPUTED), ScoreMap(FrozenEstimator(IMPUTED))):
+        assert transforms_first(estimator)
+    for estimator in (RandomForestClassifier(), FrozenEstimator(GaussianNB()), Pipeline([("model", GaussianNB())])):
+        assert not transforms_first(estimator)
+
+
+def test_weights_are_for_the_last_step():
+    weight = np.array([1.0, 2.0])
+    nested = Pipeline([("scale", StandardScaler()), ("inner", Pipeline([("model", GaussianNB())]))])
+    assert weights_for(nested, np.ones(2)) == {}
+    assert weights_for(nested, weight) == {"inner__model__sample_weight": weight}
+    assert weights_for(GaussianNB(), weight) == {"sample_weight": weight}

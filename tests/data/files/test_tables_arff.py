@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+import io
+
+import arff
+import pytest
+
+from kdgraph.data.files.tables import frame_of_arff
+
+TEXT = """@RELATION r
+@ATTRIBUTE a NUMERIC
+@ATTRIBUTE 'kind of' {low,high}
+@ATTRIBUTE words STRING
+@DATA
+1.5,high,'7'
+?,low,'b c'
+"""
+
+
+def test_numbers_are_numbers_and_all_else_is_text():
+    frame, nominal = frame_of_arff(io.StringIO(TEXT))
+    assert nominal == ["kind of"]
+    assert frame["a"].dtype == float and frame["a"].isna().tolist() == [False, True]
+    assert frame["kind of"].tolist() == ["high", "low"]
+    assert frame["words"].tolist() == ["7", "b c"]
+
+
+def test_what_is_none_raises():
+    with pytest.raises(arff.ArffException):
+        frame_of_arff(io.StringIO("a,b\n1,2\n"))

@@ -1,0 +1,124 @@
+"""Whole numbers that double precision would merge, from the reader to classes, groups and categories."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kdgraph.data.frames import ColumnOptions, from_frame
+from kdgraph.data.frames.cells import exact_numbers, label_array, typed, whole_numbers_of
+from kdgraph.data.frames.targets import groups_of_values
+from kdgraph.errors import DataError
+
+LARGE = 2**53
+IDS = [LARGE + 1, LARGE, LARGE + 2, LARGE + 1]
+
+
+def load(table: pd.DataFrame, target="y", **options):
+    return from_frame("t", table, target, options=ColumnOptions(**options))
+
+
+def frame(**columns) -> pd.DataFrame:
+    return pd.DataFrame({"x": [0.1, 0.7, 0.2, 0.4], **columns, "y": columns.get("y", list("abab"))})
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint64", "Int64", "UInt64", "int64[pyarrow]", "object"])
+def test_large_integers_stay_different(dtype):
+    values = pd.Series(IDS, dtype=dtype)
+    classes = load(frame(y=values))
+    assert classes.classes.tolist() == [LARGE, LARGE + 1, LARGE + 2] and classes.y.tolist() == [1, 0, 2, 1]
+    categories = load(frame(c=values), categorical=["c"])
+    assert categories.categories[1] == tuple(str(LARGE + i) for i in range(3)) and categories.X[:, 1].tolist() == [1, 0, 2, 1]
+    groups = load(frame(g=values), split_groups="g", group="g", drop=["g"])
+    assert groups.split_groups is not None and groups.split_groups.tolist() == [1, 0, 2, 1]
+    assert groups.group_names == tuple(str(LARGE + i) for i in range(3))
+
+
+def test_large_integers_stay_different_beside_missing_ones():
+    values = pd.Series([*IDS[:3], None], dtype="Int64")
+    found = load(frame(c=values), categorical=["c"])
+    np.testing.assert_array_equal(found.X[:, 1], [1, 0, 2, np.nan])
+    one = load(frame(c=values), categorical=["c"], missing=[LARGE + 1])
+    np.testing.assert_array_equal(one.X[:, 1], [np.nan, 0, 1, np.nan])
+    assert one.categories[1] == (str(LARGE), str(LARGE + 2)), "the number beside it is another"
+
+
+def test_labels_of_64_bits_are_classes():
+    assert load(frame(y=np.array([2**64 - 1, 2**64 - 2, 0, 2**64 - 1], dtype=np.uint64))).classes.tolist() == [0, 2**64 - 2, 2**64 - 1]
+
+
+@given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=20))
+def test_groups_are_those_of_the_integers(values):
+    codes, names = groups_of_values("t", "g", pd.Series(values, dtype="int64"))
+    assert [int(names[code]) for code in codes] == values
+    assert [int(name) for name in names] == sorted(set(values))
+
+
+REST = "if they are names, 'dataset.categorical=[c]' takes them as such, and 'dataset.drop=[c]' leaves them out"
+
+
+@pytest.mark.parametrize(
+    "values",
+    [IDS, pd.Series([*IDS[:3], None], dtype="Int64"), [str(value) for value in IDS], pd.Series(IDS, dtype=object)],
+    ids=["int64", "Int64", "text", "object"],
+)
+def test_a_feature_that_loses_values_is_refused(values):
+    message = (
+        f"t: column 'c' has whole numbers from 2^53 on ({LARGE}), and 1 different value of 3 would be lost in double precision; {REST}"
+    )
+    with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
+        load(frame(c=values))
+
+
+def test_identifiers_of_more_than_64_bits_are_refused_as_such():
+    values = [str(10**24 + i) for i in range(4)]
+    message = f"t: column 'c' has whole numbers of more digits than double precision has ({values[0]}); {REST}"
+    with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
+        load(frame(c=values))
+    assert load(frame(c=values), categorical=["c"]).categories[1] == tuple(values)
+    with pytest.raises(DataError, match=r"values from 1e18 on are usually codes for missing"):
+        load(frame(c=["1", "2", "3", values[0]]))
+
+
+def test_a_large_feature_that_loses_none_is_a_number():
+    assert load(frame(c=[LARGE, LARGE + 2, LARGE + 4, 1])).X[:, 1].tolist() == [LARGE, LARGE + 2, LARGE + 4, 1]
+
+
+def test_a_regression_that_loses_values_is_refused():
+    found = f"t: the target 'y' has whole numbers from 2^53 on ({LARGE}), and 1 different value of 3 would be lost in double precision"
+    with pytest.raises(DataError, match=f"^{re.escape(found)}; 'dataset.task=classification' takes them as classes$"):
+        load(frame(y=IDS), task="regression")
+    assert load(frame(y=IDS), task="classification").y.tolist() == [1, 0, 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("cells", "expected"),
+    [
+        ([Decimal("0.25"), None], [0.25, None]),
+        ([Decimal("3.00"), Decimal(2**53 + 1)], [3, 2**53 + 1]),
+        ([2**63, 1], [2**63, 1]),
+        ([1, 0.5], [1.0, 0.5]),
+        ([2**64, 1], [2**64, 1]),
+        (["1", "2"], ["1", "2"]),
+        ([True, None], [True, None]),
+    ],
+)
+def test_objects_that_are_numbers_get_their_type(cells, expected):
+    found = typed(pd.Series(cells, dtype=object))
+    assert [None if pd.isna(cell) else cell for cell in found.tolist()] == expected
+
+
+def test_numbers_keep_their_type():
+    assert exact_numbers(pd.Series([1, 2], dtype="uint64")).dtype == np.int64
+    assert exact_numbers(pd.Series([1, 2**63], dtype="uint64")).dtype == np.uint64
+    assert exact_numbers(pd.Series([1.5, None])).dtype == np.float64
+    assert whole_numbers_of([" 7", "0.5", str(2**63)]).tolist() == [7, 2**63]
+    assert whole_numbers_of(["7", str(2**64)]).tolist() == []
+    assert label_array([-1, 2**63]).tolist() == ["-1", str(2**63)]
+    assert label_array([True, False]).dtype == bool

@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from sklearn import datasets
+
+from kdgraph.data.dataset import Simulation, Table
+from kdgraph.data.tables.scikit_learn import SklearnTable
+from kdgraph.errors import ParameterError
+
+
+@pytest.mark.parametrize("name", ["digits", "breast_cancer", "wine", "iris"])
+def test_tables_are_as_scikit_learn_ships_them(name):
+    bunch = getattr(datasets, f"load_{name}")()
+    data = SklearnTable(name).load()
+    assert data.name == name
+    np.testing.assert_array_equal(data.X, bunch.data)
+    np.testing.assert_array_equal(data.classes[data.y], bunch.target)
+    assert data.feature_names == tuple(bunch.feature_names)
+    assert data.posterior is None
+    assert isinstance(SklearnTable(name), Table)
+    assert not isinstance(SklearnTable(name), Simulation)
+
+
+def test_diabetes_is_a_regression_on_features_as_they_were_measured():
+    bunch = datasets.load_diabetes(scaled=False)
+    data = SklearnTable("diabetes").load()
+    assert data.task == "regression" and len(data.classes) == 0
+    np.testing.assert_array_equal(data.X, bunch.data)
+    np.testing.assert_array_equal(data.y, bunch.target)
+    assert data.feature_names == tuple(bunch.feature_names)
+
+
+def test_another_table_is_refused():
+    with pytest.raises(ParameterError, match=r"^loader must be one of digits, breast_cancer, wine, iris, diabetes, got 'boston'$"):
+        SklearnTable("boston")
+
+
+def test_heavy_packages_wait_until_rows_are_asked_for():
+    code = (
+        "import sys; from kdgraph.data import images, ood, openml, simulations, tables; "
+        "simulations.Circle(); simulations.Blobs(); tables.SklearnTable('wine'); tables.TableFile('a.csv', 'y'); "
+        "tables.ArrayFile('a.npz'); tables.TextFile('a.csv'); tables.Newsgroups(); tables.Friedman(); openml.OpenmlTable(61); "
+        "print([p for p in ('sklearn', 'scipy', 'pandas', 'torch', 'openml') if p in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,112 @@
+"""Axes along which neighbouring polytopes differ by independent steps."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import load_wine
+from sklearn.ensemble import ExtraTreesClassifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.neighbors import NearestNeighbors
+
+from kdgraph import DensityGate, KernelDensityForest
+from kdgraph.density.gaussians import neighbour_axes, shrunk
+from kdgraph.density.graph import Distance, KernelDensityGraph
+from kdgraph.geometry import partition_of
+from kdgraph.metrics import auroc
+
+DISTANCES: tuple[Distance, Distance] = ("scaled", "whitened")
+
+
+def correlated(n: int, rng: np.random.Generator, d: int = 4) -> np.ndarray:
+    """Features that move together in pairs."""
+    return np.repeat(rng.normal(size=(n, d // 2)), 2, axis=1) + 0.05 * rng.normal(size=(n, d))
+
+
+def test_steps_to_the_nearest_neighbour_are_uncorrelated_and_of_size_one():
+    """Up to a fifth: the neighbours that made the axes are not quite those that are found along them."""
+    points = correlated(2000, np.random.default_rng(0))
+    along = neighbour_axes(points)(points)
+    nearest = NearestNeighbors(n_neighbors=2).fit(along).kneighbors(along, return_distance=False)[:, 1]
+    steps = along - along[nearest]
+    covariance = steps.T @ steps / len(steps)
+    size = np.sqrt(np.diag(covariance))
+    assert np.abs(covariance / np.outer(size, size) - np.eye(4)).max() < 0.1
+    assert np.allclose(size, size.mean(), rtol=0.2)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 70), st.integers(1, 40))
+@settings(max_examples=25, deadline=None)
+def test_a_point_does_not_depend_on_the_points_beside_it(seed, n, d):
+    rng = np.random.default_rng(seed)
+    axes = neighbour_axes(rng.normal(size=(30, d)))
+    points = rng.normal(size=(n, d)) * 10 ** rng.uniform(-3, 3)
+    alone = np.concatenate([axes(points[i : i + 1]) for i in range(n)])
+    np.testing.assert_allclose(axes(points), alone, rtol=1e-10, atol=1e-10 * np.abs(alone).max())
+    assert np.allclose(alone, points @ axes.directions.T, rtol=1e-9, atol=1e-9 * np.abs(alone).max())
+
+
+@pytest.mark.parametrize("points", [np.zeros((5, 3)), np.ones((2, 3)), np.eye(6)[:, :4], np.arange(4.0)[:, None]])
+def test_points_without_spread_or_hardly_any_give_finite_axes(points):
+    axes = neighbour_axes(points)
+    assert np.isfinite(axes.directions).all()
+    assert np.isfinite(axes.log_volume)
+
+
+@pytest.mark.parametrize("constant", [0.0, 0.1, 0.5, 1e9])
+def test_a_feature_that_is_constant_forbids_a_new_value_no_more_than_without_axes(constant):
+    """But for a factor of two: the average step of the features is measured between other neighbours."""
+    rng = np.random.default_rng(4)
+    X, y = np.column_stack([rng.normal(size=(300, 3)), np.full(300, constant)]), rng.integers(2, size=300)
+    rows = X[:1] + np.array([[0, 0, 0, 1e-9], [0, 0, 0, 0.1]])
+    scaled, whitened = (densities(X, y, distance) for distance in DISTANCES)
+    near, moved = whitened.log_density(rows)
+    assert np.isclose(near, whitened.log_density(X[:1])[0], atol=1e-3)
+    assert 2 * scaled.log_density(rows)[1] < moved < 0
+
+
+def test_units_of_features_cancel_out():
+    rng = np.random.default_rng(1)
+    points, unit = correlated(300, rng), np.array([1e-6, 1.0, 1e3, 10.0])
+    a, b = neighbour_axes(points)(points[:5]), neighbour_axes(points * unit)(points[:5] * unit)
+    between = [np.linalg.norm(each[:, None] - each[None], axis=2) for each in (a, b)]
+    assert np.allclose(*between, rtol=1e-6)  # Ledoit and Wolf's sums are rounded otherwise
+
+
+def densities(X: np.ndarray, y: np.ndarray, distance: Distance) -> KernelDensityGraph:
+    partition = partition_of(ExtraTreesClassifier(20, random_state=0).fit(X, y))
+    return KernelDensityGraph(partition, partition.place(X), np.eye(2)[y], shrunk, distance=distance)
+
+
+def test_the_density_is_one_of_the_features_own_volume():
+    """Of features that do not move together both give the same: here within half a nat at the median, by the spread of two axes' sizes."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(1000, 2)) * [1.0, 1e4], rng.integers(2, size=1000)
+    some = rng.normal(size=(500, 2)) * [1.0, 1e4]
+    scaled, whitened = (densities(X, y, distance).log_density(some) for distance in DISTANCES)
+    assert abs(np.median(scaled - whitened)) < 0.5
+
+
+def test_it_finds_rows_that_break_what_the_features_have_in_common():
+    rng = np.random.default_rng(2)
+    X, y = correlated(600, rng), rng.integers(2, size=600)
+    test = correlated(300, rng)
+    broken = np.column_stack([rng.permutation(column) for column in test.T])
+    found = {}
+    for distance in DISTANCES:
+        graph = densities(X, y, distance)
+        found[distance] = auroc(-graph.log_density(broken), -graph.log_density(test))
+    assert 1 - found["whitened"] < 0.5 * (1 - found["scaled"])
+
+
+@pytest.mark.parametrize("kind", [DensityGate, KernelDensityForest])
+@pytest.mark.filterwarnings("ignore:.*X_calibration=")  # the parent may be in sample here
+def test_far_away_the_prior_is_left(kind):
+    X, y = load_wine(return_X_y=True)
+    forest = ExtraTreesClassifier(20, random_state=0).fit(X, y)
+    model = kind(FrozenEstimator(forest), distance="whitened", random_state=0).fit(X, y)
+    far = X[:3] + 10.0 ** np.array([[6], [18], [37]])  # the largest that a forest takes
+    assert np.allclose(model.predict_proba(far), model.prior_, atol=1e-8)
+    assert np.array_equal(model.predict_proba(X[7:8])[0], model.predict_proba(X)[7])

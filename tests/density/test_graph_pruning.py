@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.frozen import FrozenEstimator
+
+from kdgraph import KernelDensityForest
+from kdgraph.density.graph import merge
+from kdgraph.errors import ParameterError
+from kdgraph.geometry import polytopes_of
+
+
+@pytest.fixture(scope="module")
+def lying(problem):
+    place = problem.partition.place(np.concatenate([problem.train.X, problem.held_out.X]))
+    return place, len(problem.train), polytopes_of(place.codes)
+
+
+@pytest.mark.parametrize("limit", [1, 7, 40, 0.1])
+def test_what_is_merged_are_neighbours_and_the_one_nearest_to_the_middle_stands_for_them(lying, limit):
+    place, n, polytopes = lying
+    merged = merge(polytopes, place.points, n, limit)
+    assert len(merged) == (limit if limit >= 1 else round(limit * n))
+    assert merged.size.sum() == len(place)
+    assert (merged.row < n).all()
+    assert np.array_equal(merged.of_row[merged.row], np.arange(len(merged)))
+    scaled = place.points / place.points[:n].std(axis=0)
+    own = scaled[merged.row][merged.of_row]
+    spread = ((scaled - own) ** 2).sum(axis=1).mean()
+    shuffled = ((scaled - scaled[merged.row][np.random.default_rng(0).permutation(merged.of_row)]) ** 2).sum(axis=1).mean()
+    assert len(merged) == 1 or spread < 0.6 * shuffled
+    for polytope in range(len(merged)):
+        members = np.flatnonzero(merged.of_row[:n] == polytope)
+        centre = scaled[members].mean(axis=0)
+        distances = ((scaled[members] - centre) ** 2).sum(axis=1)
+        stands = ((scaled[merged.row[polytope]] - centre) ** 2).sum()
+        assert stands <= np.quantile(distances, 0.5) + 1e-12  # k-means may stop before its centres are the means to the last digit
+
+
+@pytest.mark.parametrize("limit", [None, 10**6])
+def test_few_polytopes_stay_as_they_are(lying, limit):
+    place, n, polytopes = lying
+    assert merge(polytopes, place.points, n, limit) is polytopes
+
+
+def test_constant_features_do_not_divide_by_zero(lying):
+    place, n, polytopes = lying
+    points = np.column_stack([place.points, np.full(len(place), 3.0)])
+    assert np.array_equal(merge(polytopes, points, n, 9).of_row, merge(polytopes, place.points, n, 9).of_row)
+
+
+@pytest.mark.parametrize("variant", ["kdgraph", "paper", "reference", "figure1"])
+@pytest.mark.parametrize("limit", [25, 0.05])
+def test_a_pruned_forest_stays_a_calibrated_one(problem, variant, limit):
+    settings = {"X_calibration": problem.held_out.X, "y_calibration": problem.held_out.y}
+    kdf = KernelDensityForest(FrozenEstimator(problem.forest), variant=variant, max_polytopes=limit)
+    kdf.fit(problem.train.X, problem.train.y, **settings)
+    assert kdf.describe()["n_polytopes"] == (limit if limit >= 1 else round(limit * len(problem.train)))
+    proba = kdf.predict_proba(np.concatenate([problem.test.X, 1e6 * problem.test.X]))
+    np.testing.assert_allclose(proba.sum(axis=1), 1, atol=1e-12)
+    if variant != "reference":  # its floor cannot act
+        np.testing.assert_allclose(proba[len(problem.test) :], np.tile(kdf.prior_, (len(problem.test), 1)), atol=1e-9)
+
+
+def test_merged_rows_are_judged_without_what_they_lend_where_it_counts(problem):
+    """Each held-out row is left out by fitting the sums anew without it, with the whole similarity matrix."""
+    from kdgraph.density import posterior as search
+    from kdgraph.density.gaussians import shrunk
+    from kdgraph.density.graph import KernelDensityGraph
+
+    place = problem.partition.place(np.concatenate([problem.train.X, problem.held_out.X]))
+    n, k = len(problem.train), len(problem.prior)
+    labels = np.concatenate([problem.train.one_hot(k), problem.held_out.one_hot(k)])
+    graph = KernelDensityGraph(problem.partition, place, labels, shrunk, n_train=n, distance="scaled", max_polytopes=12)
+    seen: list[np.ndarray] = []
+    own = graph.own_similarity(slice(n, None))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(search, "_scores", lambda masses, *rest: seen.append(masses) or np.zeros((2, 1, 1)))
+        search.search_query(
+            graph, place[n:], problem.held_out, problem.prior, own=own, exponents=np.array([0.7, 3.0]), pseudo_count=1.0, vote_share=0.0
+        )
+    merged = merge(polytopes_of(place.codes), place.points, n, 12)
+    holders = place.codes[merged.row]
+    for j, exponent in enumerate((0.7, 3.0)):
+        for i in range(0, len(problem.held_out), 7):
+            others = np.delete(np.arange(len(place)), n + i)
+            share = (place.codes[n + i] == holders).mean(axis=1) ** exponent
+            expected = share[merged.of_row[others]] @ labels[others]
+            np.testing.assert_allclose(seen[0][i, :, j], expected, atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("bad", "rule"),
+    [
+        (0, "in [1, inf) or in (0, 1) or null"),
+        (1.5, "an integer in [1, inf) or in (0, 1) or null"),
+        ("few", "an integer in [1, inf) or a number in (0, 1) or null"),
+    ],
+)
+def test_a_limit_is_a_number_of_polytopes_or_a_share(problem, bad, rule):
+    with pytest.raises(ParameterError) as caught:
+        KernelDensityForest(problem.forest, max_polytopes=bad).fit(problem.train.X, problem.train.y)
+    assert str(caught.value) == f"max_polytopes must be {rule}, got {bad!r}"

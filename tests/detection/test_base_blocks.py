@@ -1,0 +1,42 @@
+"""Blocks of one size: the same rows give the same bits, and other rows beside them change no more than rounding."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from threadpoolctl import threadpool_limits
+
+from kdgraph.detection.base import ROWS, in_full_blocks
+from tests.companions import assert_independent
+
+RNG = np.random.default_rng(0)
+
+
+@pytest.mark.parametrize("n", [1, ROWS - 1, ROWS, ROWS + 1, 3 * ROWS + 7])
+def test_all_rows_are_there_once_and_in_order(n):
+    X = RNG.normal(size=(n, 3))
+    seen = []
+    np.testing.assert_array_equal(in_full_blocks(X, lambda block: seen.append(block) or block), X)
+    assert {len(block) for block in seen} == {ROWS}
+    np.testing.assert_array_equal(in_full_blocks(pd.DataFrame(X), lambda block: block[0].to_numpy()), X[:, 0])
+
+
+@pytest.mark.parametrize("m", [3, 64, 301])
+def test_a_matrix_product_does_not_depend_on_the_rows_beside(m):
+    X, W = RNG.normal(size=(300, m)), RNG.normal(size=(m, m))
+
+    def product(rows: np.ndarray) -> np.ndarray:
+        return in_full_blocks(rows, lambda block: block @ W)
+
+    together = product(X)
+    assert_independent(product, X, RNG)
+    np.testing.assert_allclose(together, X @ W, rtol=0, atol=1e-11)  # sums of 301 terms, in another order
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_number_of_threads_of_blas_changes_no_bit(threads):
+    X, W = RNG.normal(size=(600, 301)), RNG.normal(size=(301, 301))
+    expected = in_full_blocks(X, lambda block: block @ W)
+    with threadpool_limits(threads, user_api="blas"):
+        np.testing.assert_array_equal(in_full_blocks(X, lambda block: block @ W), expected)

@@ -1,0 +1,96 @@
+"""What metrics share is computed once for one set of rows, and never taken for that of others."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from kdgraph.metrics import TopLabel, score, sharing, tabulate
+from kdgraph.metrics import local_calibration as errors
+from kdgraph.metrics.registry import Itself, kept
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(80, 2))
+Y = RNG.integers(2, size=80)
+TOP = TopLabel(RNG.integers(2, size=80), RNG.uniform(0.5, 1, 80), 2)
+GIVEN = {"y": Y, "top": TOP, "X": X}
+NUMBERS = ("lce", "mlce", "lce_n_eff")
+
+
+@pytest.fixture
+def asked(monkeypatch) -> list[list[float]]:
+    """The bandwidths of each computation."""
+    found = []
+
+    def counting(*arrays, bandwidths, **options):
+        found.append(list(bandwidths))
+        return computed(*arrays, bandwidths=bandwidths, **options)
+
+    computed = errors.local_errors
+    monkeypatch.setattr(errors, "local_errors", counting)
+    return found
+
+
+def everything() -> list:
+    tables = [tabulate(name, GIVEN) for name in ("lce_by_bandwidth", "lce_map")]
+    return [*tables, *(score(name, GIVEN) for name in NUMBERS)]
+
+
+def test_five_metrics_of_one_scoring_are_one_computation_and_the_same_bits(asked) -> None:
+    alone = everything()
+    assert len(asked) == 5
+    asked.clear()
+    with sharing():
+        assert everything() == alone
+    assert len(asked) == 1 and 0.2 in asked[0]
+    assert everything() == alone and len(asked) == 6  # nothing stays behind
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"X": X.copy()},
+        {"y": 1 - Y},
+        {"top": TopLabel(TOP.predicted, TOP.confidence[::-1], 2)},
+        {"top": TopLabel(1 - TOP.predicted, TOP.confidence)},
+    ],
+    ids=["X", "y", "confidence", "predicted"],
+)
+def test_other_rows_or_another_model_are_not_taken_for_these(asked, other) -> None:
+    expected = score("lce", GIVEN | other)
+    with sharing():
+        score("lce", GIVEN)
+        asked.clear()
+        assert score("lce", GIVEN | other) == expected and len(asked) == 1
+
+
+@pytest.mark.parametrize("options", [{"bins": 10}, {"scale": "none"}, {"leave_one_out": True}, {"bandwidth": 0.3}])
+def test_nor_other_options_for_these(asked, options) -> None:
+    expected = score("mlce", GIVEN, options)
+    with sharing():
+        score("mlce", GIVEN)
+        asked.clear()
+        assert score("mlce", GIVEN, options) == expected and len(asked) == 1
+
+
+def test_of_several_bandwidths_only_new_ones_are_computed(asked) -> None:
+    with sharing():
+        score("lce", GIVEN, {"bandwidth": 0.4})
+        score("lce_n_eff", GIVEN, {"bandwidth": 0.4, "min_count": 3})
+        tabulate("lce_by_bandwidth", GIVEN, {"bandwidths": [0.2, 0.4, 0.8]})
+    assert asked == [[0.4], [0.2, 0.8]]
+
+
+def test_a_block_inside_a_block_has_its_own() -> None:
+    with sharing():
+        kept("a")["k"] = 1
+        with sharing():
+            assert kept("a") == {}
+        assert kept("a") == {"k": 1}
+    assert kept("a") == {}
+
+
+def test_a_large_input_is_itself_and_nothing_else() -> None:
+    same = [1, 2]
+    assert Itself(same) == Itself(same) and hash(Itself(same)) == hash(Itself(same))
+    assert Itself(same) != Itself([1, 2]) and Itself(same) != same

@@ -1,0 +1,67 @@
+"""What is said while a network trains: to a function, to a terminal, or nothing."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from kdgraph.errors import ParameterError
+from kdgraph.parents.networks import checkpoint as module
+from kdgraph.parents.networks.checkpoint import Progress, reporter
+
+FIRST = Progress(epoch=1, of=3, loss=0.71234, validation_loss=0.65432, seconds_left=125.0)
+
+
+@pytest.mark.parametrize("verbose", [False, True])
+def test_silent_without_a_terminal(verbose, capsys):
+    with reporter(verbose) as report:
+        report(FIRST)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_function_gets_each_progress():
+    seen = []
+    with reporter(False, seen.append) as report:
+        report(FIRST)
+    assert seen == [FIRST]
+
+
+def test_what_is_no_function_is_refused():
+    with pytest.raises(ParameterError, match=r"^report must be a function of a Progress, or None, got True$"), reporter(False, True):
+        pass
+
+
+def test_an_error_of_the_function_comes_through():
+    def stop(progress):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), reporter(False, stop) as report:
+        report(FIRST)
+
+
+def test_the_bar_of_a_terminal(monkeypatch, capsys):
+    screen = io.StringIO()
+
+    def console(*, stderr):
+        assert stderr
+        return Console(file=screen, force_terminal=True, width=140, color_system=None)
+
+    monkeypatch.setattr(module, "Console", console)
+    seen = []
+    with reporter(True, seen.append) as report:
+        report(Progress(epoch=1, of=5, loss=2.5, validation_loss=None, seconds_left=9.6, stage="pretraining"))
+        report(FIRST)
+    assert len(seen) == 2  # the bar takes nothing from the function
+    shown = screen.getvalue()
+    for words in ("pretraining", "1/5", "loss 2.5000", "at most 0:10 left"):
+        assert words in shown
+    for words in ("training", "1/3", "loss 0.7123 validation 0.6543", "at most 2:05 left"):
+        assert words in shown
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(("seconds", "words"), [(0, "0:00"), (59.4, "0:59"), (59.6, "1:00"), (3600, "1:00:00"), (90061, "25:01:01")])
+def test_clock(seconds, words):
+    assert module._clock(seconds) == words

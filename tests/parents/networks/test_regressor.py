@@ -1,0 +1,89 @@
+"""Losses are the negative log likelihoods of SciPy; what is the same for all rows is the maximum of that."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from scipy import optimize, stats
+
+from kdgraph.parents.networks.regressor import HEADS, QuantileHead, Units
+
+RNG = np.random.default_rng(0)
+Y = RNG.gamma(3.0, 20.0, size=50)
+W = RNG.integers(1, 4, size=50).astype(float)
+
+
+def nll(head: str, outputs: np.ndarray, dispersion: float | None) -> np.ndarray:
+    """Float[n], in units of y, by SciPy."""
+    f, g, units = outputs[:, 0], outputs[:, -1], HEADS[head].units(Y, W)
+    center, spread = units.center, units.spread
+    if head.startswith("gamma"):
+        shape, mean = dispersion or np.exp(g), spread * np.exp(f)
+        return -stats.gamma.logpdf(Y, shape, scale=mean / shape)
+    if head == "lognormal":
+        assert dispersion is not None
+        return -stats.lognorm.logpdf(Y, dispersion * spread, scale=np.exp(center + spread * f))
+    return -stats.norm.logpdf(Y, center + spread * f, spread * (dispersion or np.exp(g)))
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_the_loss_is_a_likelihood_and_the_distribution_is_that(name):
+    """Differences of the loss between two sets of outputs are those of SciPy's; of heads with one dispersion, times its factor."""
+    head = HEADS[name]
+    units, (one, two) = head.units(Y, W), RNG.normal(0, 0.5, size=(2, 50, head.n_outputs))
+    dispersion = head.dispersion(one, head.targets(Y, units).astype(float), W)
+    targets, weights = torch.from_numpy(head.targets(Y, units)), torch.from_numpy(W.astype(np.float32))
+    loss = [float(head.loss(torch.from_numpy(each.astype(np.float32)), targets, weights)) for each in (one, two)]
+    known = [(W * nll(name, each, dispersion)).mean() for each in (one, two)]
+    factor = 1.0 if dispersion is None else dispersion if name == "gamma" else 1 / dispersion**2
+    assert factor * (loss[0] - loss[1]) == pytest.approx(known[0] - known[1], rel=1e-4)  # Float32 sums
+    said: Any = head.distribution(one, units, dispersion)
+    np.testing.assert_allclose(-np.log(said.pdf(Y)), nll(name, one, dispersion), rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["normal", "lognormal", "gamma"])
+def test_the_dispersion_is_the_maximum_of_the_likelihood(name):
+    head = HEADS[name]
+    units, outputs = head.units(Y, W), RNG.normal(0, 0.3, size=(50, 1))
+    found = head.dispersion(outputs, head.targets(Y, units).astype(float), W)
+    best = optimize.minimize_scalar(lambda log: (W * nll(name, outputs, np.exp(log))).sum(), bounds=(-5, 5), options={"xatol": 1e-9})
+    assert found is not None and np.log(found) == pytest.approx(best.x, abs=1e-5)  # targets are Float32
+
+
+def test_a_log_normal_mean_has_half_the_variance_in_it():
+    said = HEADS["lognormal"].distribution(np.array([[0.5]]), Units(1.0, 2.0), 0.3)
+    assert said.mean()[0] == pytest.approx(np.exp(2.0 + 0.6**2 / 2))
+
+
+def test_outcomes_that_are_all_alike_have_a_unit():
+    for name, head in HEADS.items():
+        units = head.units(np.full(4, 7.0), np.ones(4))
+        said = head.distribution(
+            np.zeros((1, 2)), units, head.dispersion(np.zeros((4, 1)), head.targets(np.full(4, 7.0), units), np.ones(4))
+        )
+        assert np.isfinite(said.ppf(0.9)).all() and (said.mean() > 6.9).all(), name
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_whatever_a_module_puts_out_there_is_a_distribution(name):
+    outputs = np.array([[1e4, 1e4], [-1e4, -1e4], [1e4, -1e4], [0.0, 0.0]])
+    said = HEADS[name].distribution(outputs, Units(3.0, 2.0), 1.0)
+    assert np.isfinite(said.ppf(np.array([0.05, 0.95]))).all()
+
+
+@pytest.mark.parametrize("head", [*HEADS.values(), QuantileHead((0.1, 0.5, 0.8))], ids=[*HEADS, "quantiles"])
+def test_no_constant_outputs_have_a_lower_loss(head):
+    """The best that is the same for all rows, by search: not below by more than Float32 sums, and a little off it is above."""
+    targets = head.targets(Y, head.units(Y, W))
+    inputs = torch.from_numpy(targets), torch.from_numpy(W.astype(np.float32))
+    constant = head.constant(targets.astype(float), W)
+
+    def loss(outputs: np.ndarray) -> float:
+        return float(head.loss(torch.from_numpy(outputs.astype(np.float32)).expand(50, -1), *inputs))
+
+    found = optimize.minimize(loss, constant + 0.05, method="Nelder-Mead", options={"xatol": 1e-4, "fatol": 1e-9, "maxiter": 2000})
+    assert constant.shape == (head.n_outputs,) and loss(constant) == pytest.approx(found.fun, abs=2e-5)
+    assert loss(constant + 0.2) > loss(constant)

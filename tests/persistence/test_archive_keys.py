@@ -1,0 +1,162 @@
+"""The user's key: made once, for its user alone, and never taken from a file that is no secret."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kdgraph.persistence import Untrusted, UnusableKey, load, read, save, to_bytes
+from kdgraph.persistence import archive as keys
+from kdgraph.persistence.archive import VARIABLE, current_key
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch) -> Path:
+    """The configuration folder of a user who has no key yet."""
+    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    return tmp_path / "config"
+
+
+@pytest.fixture
+def closed(folder) -> Path:
+    """A path where no folder can be made, whatever the rights of the user who runs the tests."""
+    folder.write_text("a file")
+    return folder / "kdgraph" / "model.key"
+
+
+def test_a_key_is_made_on_first_use_and_is_the_same_afterwards(folder):
+    path = folder / "kdgraph" / "model.key"
+    key = current_key()
+    assert key.path == path and not key.problem and len(key.secret) == 32
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600 and stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    keys._key_of.cache_clear()
+    assert current_key() == key
+    assert [each.name for each in path.parent.iterdir()] == ["model.key"]
+
+
+def test_without_a_configuration_folder_it_is_in_the_home(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    for value in ("", "relative/folder"):
+        monkeypatch.setenv("XDG_CONFIG_HOME", value)
+        assert current_key().path == tmp_path / "home" / ".config" / "kdgraph" / "model.key"
+
+
+def test_of_many_first_uses_at_once_one_key_remains(folder):
+    path = folder / "kdgraph" / "model.key"
+    with ThreadPoolExecutor(8) as pool:
+        secrets = list(pool.map(lambda _: keys._read_or_make(path), range(32)))
+    assert len(set(secrets)) == 1 and secrets[0].hex() == path.read_text().strip()
+    assert [each.name for each in path.parent.iterdir()] == ["model.key"]
+
+
+def test_a_file_system_without_links_keeps_a_key_too(folder, monkeypatch):
+    def refuse(*names):
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refuse)
+    key = current_key()
+    assert not key.problem and key.path.read_text().strip() == key.secret.hex()
+
+
+def test_the_variable_names_another_file_which_is_made_too(tmp_path, monkeypatch):
+    own = current_key()
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "group" / "shared.key"))
+    shared = current_key()
+    assert shared.path == tmp_path / "group" / "shared.key" and shared.secret != own.secret
+    shared.path.chmod(0o640)  # a group may read it
+    keys._key_of.cache_clear()
+    assert current_key() == shared
+
+
+def test_only_the_key_that_made_a_file_fits_it(tmp_path, monkeypatch):
+    content = to_bytes({"a": 1})
+    assert read(content, "it").value == {"a": 1}
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "other.key"))
+    with pytest.raises(Untrusted) as caught:
+        read(content, "it")
+    assert str(caught.value) == (
+        f"it was not made with your key ({tmp_path}/other.key), and a model can run code of its maker's choosing when it is read"
+    )
+    assert read(content, "it", trust=True).value == {"a": 1}
+    monkeypatch.delenv(VARIABLE)
+    assert read(content, "it").value == {"a": 1}
+
+
+def test_what_is_beside_a_file_needs_the_key_too(tmp_path, monkeypatch):
+    parent = [1, 2]
+    (tmp_path / "calibrated.kdg").write_bytes(to_bytes({"parent": parent}, {"parent": parent}))
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "other.key"))
+    save(parent, tmp_path / "parent.kdg")
+    monkeypatch.delenv(VARIABLE)
+    with pytest.raises(Untrusted, match=r"/parent\.kdg was not made with your key"):
+        load(tmp_path / "calibrated.kdg")
+    assert load(tmp_path / "calibrated.kdg", trust=True) == {"parent": [1, 2]}
+
+
+def test_without_a_place_for_a_key_a_file_is_read_by_the_process_that_wrote_it_alone(closed, tmp_path):
+    line = (
+        f"{tmp_path}/it.kdg will have to be trusted when it is read: your key for models cannot be kept in {closed} "
+        "(Not a directory); KDGRAPH_KEY_FILE=FILE names another place"
+    )
+    with pytest.warns(UserWarning, match=f"^{re.escape(line)}$"):
+        save(np.arange(3), tmp_path / "it.kdg")
+    np.testing.assert_array_equal(load(tmp_path / "it.kdg"), np.arange(3))
+    keys._key_of.cache_clear()  # another process
+    with pytest.raises(Untrusted, match=rf"was not made with your key \(which cannot be kept in {closed}: Not a directory\), and"):
+        load(tmp_path / "it.kdg")
+    np.testing.assert_array_equal(load(tmp_path / "it.kdg", trust=True), np.arange(3))
+
+
+WRONG = {
+    "words": ("not a key\n", 0o600, "it holds no key (64 hexadecimal digits); remove it, and a new one is made"),
+    "empty": ("", 0o600, "it holds no key (64 hexadecimal digits); remove it, and a new one is made"),
+    "too short": ("ab" * 16, 0o600, "it holds no key (64 hexadecimal digits); remove it, and a new one is made"),
+    "too long": ("ab" * 64, 0o600, "it holds no key (64 hexadecimal digits); remove it, and a new one is made"),
+    "read by all": ("ab" * 32, 0o644, "it is open to every user of this machine (mode 0644; chmod o= {path})"),
+    "written by all": ("ab" * 32, 0o602, "it is open to every user of this machine (mode 0602; chmod o= {path})"),
+}
+
+
+@pytest.mark.parametrize(("text", "mode", "problem"), WRONG.values(), ids=WRONG)
+def test_a_file_that_holds_no_secret_is_no_key(tmp_path, monkeypatch, text, mode, problem):
+    """The user's own file then stays unused; one that the variable names is an error."""
+    path = current_key().path
+    path.write_text(text)
+    path.chmod(mode)
+    keys._key_of.cache_clear()
+    problem = problem.format(path=path)
+    key = current_key()
+    assert key.problem == problem and path.read_text() == text and key.secret.hex() not in text and len(key.secret) == 32
+    monkeypatch.setenv(VARIABLE, str(path))
+    with pytest.raises(UnusableKey) as caught:
+        to_bytes([1])
+    way_out = "name a file that you can read and others cannot write, or unset the variable to use your own key"
+    assert str(caught.value) == f"KDGRAPH_KEY_FILE={path}: {problem}; {way_out}"
+    assert caught.value.exit_code == 2
+
+
+def test_a_key_that_is_closed_to_others_again_is_the_same_key(tmp_path):
+    key = current_key()
+    key.path.chmod(0o666)
+    keys._key_of.cache_clear()
+    assert current_key().secret != key.secret
+    key.path.chmod(0o600)
+    keys._key_of.cache_clear()
+    assert current_key() == key
+
+
+def test_a_signed_file_gives_the_key_away_to_nobody(tmp_path):
+    save([1], tmp_path / "it.kdg")
+    content = (tmp_path / "it.kdg").read_bytes()
+    assert current_key().secret not in content and current_key().secret.hex().encode() not in content
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert load(tmp_path / "it.kdg") == [1]

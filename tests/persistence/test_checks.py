@@ -1,0 +1,250 @@
+"""State from a file replaces nothing of a class and chooses nothing that is imported or called."""
+
+from __future__ import annotations
+
+import sys
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from sklearn.ensemble import RandomForestClassifier, StackingClassifier
+from sklearn.linear_model import LassoLars, LinearRegression, LogisticRegression
+from sklearn.metrics import get_scorer
+from sklearn.model_selection import FixedThresholdClassifier
+from sklearn.multioutput import ClassifierChain
+from sklearn.preprocessing import FunctionTransformer
+from torch import nn
+
+from kdgraph import DensityGate
+from kdgraph.base import Model
+from kdgraph.calibration.top_label import TemperatureScaling
+from kdgraph.distributions.parametric import ScipyFamily
+from kdgraph.parents.networks import EncoderNetwork, MultilayerPerceptron
+from kdgraph.parents.predictive import PredictiveRegressor
+from kdgraph.persistence import CannotSave, Damaged, Untrusted, read, to_bytes
+
+from .forging import by_another, tampered, unchecked
+
+X, Y = np.random.default_rng(0).random((30, 3)), np.arange(30) % 2
+
+
+def with_attribute(value: Any, name: str, attribute: Any) -> Any:
+    """``value`` with an attribute of its own, whatever its class has under that name."""
+    vars(value)[name] = attribute
+    return value
+
+
+REPLACED = {
+    "a method": (lambda: with_attribute(Model(None), "gives", nn.ReLU()), "an attribute would replace Model.gives"),
+    "a property": (lambda: with_attribute(Model(None), "takes_groups", True), "an attribute would replace Model.takes_groups"),
+    "a method of a base": (
+        lambda: with_attribute(LogisticRegression(), "get_params", nn.ReLU()),
+        "an attribute would replace LogisticRegression.get_params",
+    ),
+    "a layer's forward": (lambda: with_attribute(nn.Linear(2, 2), "forward", nn.ReLU()), "an attribute would replace Linear.forward"),
+    "a flag of a class": (
+        lambda: with_attribute(EncoderNetwork(), "images_only", False),
+        "an attribute would replace EncoderNetwork.images_only",
+    ),
+    "a value of another type": (lambda: with_attribute(LassoLars(), "method", 3), "an attribute would replace LassoLars.method"),
+    "a special name": (
+        lambda: with_attribute(RandomForestClassifier(), "__sklearn_clone__", nn.ReLU()),
+        "'__sklearn_clone__' cannot be an attribute of a RandomForestClassifier",
+    ),
+    "a name that is none": (lambda: with_attribute(Model(None), 3, 1), "3 cannot be an attribute of a Model"),  # pyright: ignore
+}
+
+
+@pytest.mark.parametrize(("make", "message"), REPLACED.values(), ids=REPLACED)
+def test_an_attribute_replaces_nothing_of_its_class(make, message):
+    """In a file of one's own, in one that is trusted, and in one that is written."""
+    content = unchecked(make())
+    for file, trust in ((content, False), (by_another(content), True)):
+        with pytest.raises(Damaged) as caught:
+            read(file, "it", trust=trust)
+        assert str(caught.value) == f"it is damaged (ValueError: {message})"
+    with pytest.raises(CannotSave) as refused:
+        to_bytes(make())
+    assert str(refused.value).endswith(f"cannot be saved ({message})")
+
+
+@pytest.mark.parametrize("name", ["_compiled_call_impl", "__call__", "forward", "register_module"])
+def test_no_name_in_the_document_makes_torch_call_another_layer(name):
+    def rename(document, arrays):
+        names = next(names for cls, names in document["classes"] if cls.endswith(":Linear"))
+        names[names.index("training")] = name
+
+    read(tampered(nn.Linear(2, 2), lambda document, arrays: None), "it")
+    with pytest.raises(Damaged, match=rf"{name}( of a Linear|' cannot be an attribute of a Linear)?\)$"):
+        read(tampered(nn.Linear(2, 2), rename), "it")
+
+
+class Lazy:
+    """A class of the user's own, which does with its attributes what it likes."""
+
+    weight: Any = None
+
+    def f(self):
+        return 1
+
+    @cached_property
+    def twice(self) -> int:
+        return 2
+
+
+def test_what_a_class_itself_keeps_there_may_stay():
+    lars = read(to_bytes(with_attribute(LassoLars(), "positive", True)), "it").value
+    assert lars.positive is True
+    lazy = Lazy()
+    assert lazy.twice == 2
+    lazy.weight, vars(lazy)["f"] = 3, 4
+    assert vars(read(to_bytes(lazy), "it").value) == {"twice": 2, "weight": 3, "f": 4}
+    assert read(to_bytes(EncoderNetwork(hidden=(3,))), "it").value.hidden == (3,)  # the class has a default under that name
+
+
+def stack() -> StackingClassifier:
+    return StackingClassifier([("a", LogisticRegression())], cv=2).fit(X, Y)
+
+
+CALLED = {
+    "of a stack": lambda: with_attribute(stack(), "stack_method_", ["fit_predict"]),
+    "of a scorer": lambda: with_attribute(get_scorer("accuracy"), "_response_method", "fit"),
+    "of a threshold": lambda: FixedThresholdClassifier(LogisticRegression(), response_method="set_params"),
+    "of a chain": lambda: with_attribute(ClassifierChain(LogisticRegression()), "chain_method_", "fit"),
+    "in a tuple": lambda: with_attribute(get_scorer("accuracy"), "_response_method", ("predict", "fit")),
+    "that is no text": lambda: with_attribute(get_scorer("accuracy"), "_response_method", nn.ReLU()),
+}
+
+
+@pytest.mark.parametrize("make", CALLED.values(), ids=CALLED)
+def test_a_method_that_is_called_by_its_name_is_one_that_predicts(make):
+    with pytest.raises(Damaged, match=r"^it is damaged \(ValueError: \w+ of a \w+ names .*, which is no method that predicts\)$"):
+        read(unchecked(make()), "it")
+    with pytest.raises(CannotSave):
+        to_bytes(make())
+    assert read(to_bytes(stack()), "it").value.stack_method_ == ["predict_proba"]
+    assert read(to_bytes(get_scorer("roc_auc")), "it").value._response_method == ("decision_function", "predict_proba")
+
+
+def with_hook() -> nn.Module:
+    module = nn.Linear(2, 2)
+    module._forward_hooks[0] = nn.ReLU()
+    return module
+
+
+MODULES = {
+    "a hook": (with_hook, "a Linear comes with hooks (_forward_hooks)"),
+    "a number as a layer": (lambda: with_attribute(nn.Sequential(), "_modules", {"0": 3}), "_modules of a Sequential holds another thing"),
+    "a layer as a parameter": (
+        lambda: with_attribute(nn.Linear(2, 2), "_parameters", {"weight": nn.ReLU()}),
+        "_parameters of a Linear holds another thing",
+    ),
+    "no dict of buffers": (lambda: with_attribute(nn.ReLU(), "_buffers", [torch.ones(1)]), "_buffers of a ReLU is no dict of names"),
+}
+
+
+@pytest.mark.parametrize(("make", "message"), MODULES.values(), ids=MODULES)
+def test_a_layer_has_layers_parameters_and_buffers_and_no_hooks(make, message):
+    with pytest.raises(Damaged) as caught:
+        read(unchecked(make()), "it")
+    assert str(caught.value) == f"it is damaged (ValueError: {message})"
+    with pytest.raises(CannotSave):
+        to_bytes(make())
+
+
+PARAMETERS = {
+    "text for a number": (lambda: DensityGate(LogisticRegression(), alpha="all"), "alpha must be a number in (0, 1), got 'all'"),  # pyright: ignore
+    "beyond its range": (lambda: DensityGate(LogisticRegression(), alpha=2.0), "alpha must be in (0, 1), got 2.0"),
+    "another word": (
+        lambda: MultilayerPerceptron(optimizer="evil"),  # pyright: ignore
+        "optimizer must be one of adam, sgd, got 'evil'",
+    ),
+    "a layer for text": (lambda: EncoderNetwork(pretrain=nn.ReLU()), "pretrain must be one of none, contrastive, got ReLU()"),  # pyright: ignore
+}
+
+
+@pytest.mark.parametrize(("make", "message"), PARAMETERS.values(), ids=PARAMETERS)
+def test_parameters_of_kdgraph_are_what_their_annotations_require(make, message):
+    with pytest.raises(Damaged) as caught:
+        read(unchecked(make()), "it")
+    assert str(caught.value) == f"it is damaged (ParameterError: {message})"
+
+
+def test_parameters_that_fit_are_read():
+    gate = read(to_bytes(DensityGate(TemperatureScaling(LogisticRegression()), alpha=0.1)), "it").value
+    assert gate.alpha == 0.1
+
+
+@pytest.mark.parametrize("cls", [EncoderNetwork, RandomForestClassifier, nn.Linear], ids=lambda cls: cls.__name__)
+def test_a_class_is_no_value(cls):
+    """Else a function transformer would call it, with parameters of the file's."""
+    with pytest.raises(Damaged, match=rf"^it is damaged \(TypeError: {cls.__name__} is no plain type\)$"):
+        read(unchecked(FunctionTransformer(cls)), "it")
+    with pytest.raises(CannotSave) as caught:
+        to_bytes(FunctionTransformer(cls))
+    name = f"{cls.__name__} of {cls.__module__}"
+    assert str(caught.value) == f"the class {name} cannot be saved as a value: only objects of it can"
+
+
+def test_a_family_that_scipy_does_not_have_is_refused():
+    family = ScipyFamily("norm", {"loc": np.zeros(2), "scale": np.ones(2)})
+    assert read(to_bytes(family), "it").value.ppf(0.5).tolist() == [0.0, 0.0]
+    object.__setattr__(family, "family", "distributions")
+    with pytest.raises(Damaged, match=r"scipy\.stats has no continuous family named 'distributions'"):
+        read(unchecked(family), "it")
+
+
+@pytest.fixture
+def payload(tmp_path, monkeypatch):
+    """A module whose import, and whose call, leave a file; gives the path of that file."""
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "payload_module.py").write_text(
+        "from pathlib import Path\nMARK = Path(__file__).with_name('mark')\nMARK.touch()\ndef make(**options):\n    MARK.touch()\n"
+    )
+    yield tmp_path / "mark"
+    sys.modules.pop("payload_module", None)
+
+
+def attack() -> PredictiveRegressor:
+    """A regressor whose prediction fits a network, which imports a factory by its path."""
+    model = PredictiveRegressor(None, method="fit", arguments={"y": np.arange(6) % 2})
+    model.regressor_ = EncoderNetwork(model="payload_module:make", max_epochs=1)
+    return model
+
+
+def test_a_prediction_imports_and_calls_nothing_that_the_file_names(payload):
+    """Whoever trusts the file is told what it would import and call, and has not run it yet."""
+    content = by_another(to_bytes(Model(attack(), {})))
+    with pytest.raises(Untrusted, match="was not made with your key"):
+        read(content, "it")
+    with pytest.raises(Untrusted) as caught:
+        read(content, "it", trust=True)
+    assert str(caught.value) == "it needs what is not known to be harmless: payload_module.make"
+    with pytest.raises(Untrusted) as caught:
+        read(content, "it", trust=["payload_module"])
+    fit = "kdgraph.parents.networks.encoder.EncoderNetwork.fit"
+    assert str(caught.value) == f"it needs what is not known to be harmless: {fit}"
+    assert not payload.exists()
+    model = read(content, "it", trust=["payload_module", fit]).value
+    assert not payload.exists()
+    with pytest.raises(ValueError, match=r"must give a torch\.nn\.Module"):
+        model.ask(["distribution"], np.zeros((6, 1, 4, 4)))
+    assert payload.exists()  # the attack works where all of it is admitted, so what refuses it is tested
+
+
+@pytest.mark.parametrize(("model", "name"), [("payload_module.make", "payload_module.make"), ("facebook/dinov2-small", "transformers")])
+def test_an_encoder_from_a_file_imports_nothing_that_was_not_named(model, name):
+    content = by_another(to_bytes(EncoderNetwork(model=model)))
+    with pytest.raises(Untrusted) as caught:
+        read(content, "it", trust=True)
+    assert caught.value.names == (name,)
+    assert read(content, "it", trust=[name]).value.model == model
+    assert read(by_another(to_bytes(EncoderNetwork())), "it", trust=True).value.model == "resnet20"
+
+
+@pytest.mark.parametrize("method", ["predict", "predict_quantiles", "pred_dist", "sample_y", None])
+def test_a_regressor_that_is_given_one_that_predicts_needs_no_name(method):
+    regressor = PredictiveRegressor(LinearRegression(), method=method)
+    assert read(by_another(to_bytes(regressor)), "it", trust=True).value.method == method
